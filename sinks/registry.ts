@@ -1,0 +1,27 @@
+import type { z } from 'zod';
+import type { IdempotencyKey } from '../core/record.ts';
+import type { Sink, SinkContext } from './sink.ts';
+import { fileSpec } from './file/config.ts';
+
+/** Describes a sink type without loading its driver: what CLI, docs and plan checks need. */
+export interface SinkSpec {
+  readonly type: string;
+  /** One sentence for the reference page. */
+  readonly summary: string;
+  /** Strict schema of the `sink` object of the target file, `type` included; every field described, secrets marked by `meta({ secret: true })`. */
+  readonly config: z.ZodType;
+  readonly keys: readonly IdempotencyKey[];
+  /** Lives below the worker's data root, so that the run must stay on workers that share it. */
+  readonly local: boolean;
+  /** An example of the `sink` object. */
+  readonly example: Readonly<Record<string, unknown>>;
+  /** Loads the driver; `config` has passed the schema above. */
+  load(): Promise<(config: never, context: SinkContext) => Sink>;
+}
+
+/** The one list of destinations. Order: as the reference page shows them. */
+export const sinkSpecs: readonly SinkSpec[] = [fileSpec];
+
+export function findSinkSpec(type: string): SinkSpec | undefined {
+  return sinkSpecs.find((spec) => spec.type === type);
+}
