@@ -1,11 +1,12 @@
+import type { Owner } from './consumer.ts';
 import type { Problem } from './problems.ts';
 import type { ReplayPlan } from './plan.ts';
 import type { ReplayTarget } from './target.ts';
 
-/** What `describeStream` found: everything the run pins before its first batch. */
+/** What describing found: everything the run pins before its first batch, and the closed owner it takes over from. */
 export type Described =
   | { readonly kind: 'refused'; readonly problems: readonly Problem[] }
-  | { readonly kind: 'described'; readonly description: Description };
+  | { readonly kind: 'described'; readonly description: Description; readonly predecessor: Owner | null };
 
 export interface Description {
   readonly plan: ReplayPlan;

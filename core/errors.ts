@@ -40,6 +40,11 @@ export const faultCatalogue = {
     meaning: 'A stream of the same name was created anew: sequences no longer mean what they meant.',
     next: 'Cancel this replay and start a new plan on the new stream.',
   },
+  stream_unsupported: {
+    kind: 'stop',
+    meaning: 'This stream cannot be replayed.',
+    next: 'Cancel this replay; move the messages to a stream with ordinary sequences, then replay that.',
+  },
   consumer_taken: {
     kind: 'stop',
     meaning: 'The durable consumer now belongs to another replay, or to somebody else.',
@@ -131,6 +136,11 @@ export const faultCatalogue = {
     next: 'Set the variable where the worker runs, restart the worker, then resume.',
   },
   // Ourselves
+  step_timeout: {
+    kind: 'retry',
+    meaning: 'A step did not finish in time, or its worker was lost several times.',
+    next: 'Check that a worker runs, its log, and its memory; the plan tries again by itself.',
+  },
   report_unwritable: {
     kind: 'stop',
     meaning: 'The report could not be written below the report root.',

@@ -1,6 +1,14 @@
-import type { Parsed } from './problems.ts';
+import type { z } from 'zod';
+import { jsonProblems, readJson } from './json.ts';
+import { planDefaults, subjectFiltersMax } from './limits.ts';
+import { planFileSchema, replaySchema } from './plan-fields.ts';
+import { boundedProblems, problemAt, shown } from './problems.ts';
+import type { Parsed, Problem } from './problems.ts';
+import { checkSchema, isRecord, visiblePath, withoutNulls } from './schema.ts';
+import { filterProblem, overlaps } from './subjects.ts';
+import { parseTime, timeNanos } from './time.ts';
 
-/** A parsed plan: the fields of the plan file with their defaults filled in. */
+/** A parsed plan: the fields of the plan file with their defaults filled in. `{ "replay": plan }` parses to the same again. */
 export interface ReplayPlan {
   readonly stream: string;
   readonly subject_filters: readonly string[];
@@ -23,6 +31,122 @@ export interface ReplayPlan {
 }
 
 /** Takes the document, `{ "replay": { ... } }`. All problems at once. */
-export function parsePlan(_document: unknown): Parsed<ReplayPlan> {
-  throw new Error('not written yet');
+export function parsePlan(document: unknown): Parsed<ReplayPlan> {
+  const checked = checkSchema(planFileSchema, document, { at: [], echoStrings: true });
+  const replay = isRecord(document) && Object.hasOwn(document, 'replay') ? document['replay'] : undefined;
+  const between = isRecord(replay) ? betweenFields(withoutNulls(replaySchema, replay) as Record<string, unknown>) : [];
+  if (!checked.ok) return { ok: false, problems: boundedProblems([...checked.problems, ...between]) };
+  if (between.length > 0) return { ok: false, problems: boundedProblems(between) };
+  return { ok: true, value: withDefaults(checked.value.replay) };
+}
+
+/** Takes the bytes of a plan file. All problems at once, those of the JSON included. */
+export function parsePlanBytes(bytes: Uint8Array): Parsed<ReplayPlan> {
+  const reading = readJson(bytes);
+  const problems = jsonProblems(reading.findings, (path) => visiblePath(planFileSchema, path));
+  if (reading.value === undefined) return { ok: false, problems: boundedProblems(problems) };
+  const parsed = parsePlan(reading.value);
+  if (problems.length === 0) return parsed;
+  return { ok: false, problems: boundedProblems([...problems, ...(parsed.ok ? [] : parsed.problems)]) };
+}
+
+/** A start that lies in the future would replay nothing and look complete. */
+export function checkStartTime(plan: ReplayPlan, nowNanos: bigint): readonly Problem[] {
+  if (plan.start_time === null || timeNanos(plan.start_time) <= nowNanos) return [];
+  return [problemAt(['replay', 'start_time'], `${shown(plan.start_time)} is in the future; expected a time that has passed`)];
+}
+
+/** `lastSequence`: the last sequence that the stream has given out, 0 for a stream that never held a message. */
+export function checkStartSequence(plan: ReplayPlan, lastSequence: number): readonly Problem[] {
+  if (plan.start_sequence === null || plan.start_sequence <= lastSequence) return [];
+  const end = lastSequence === 0 ? 'the stream has never held a message' : `the stream ends at ${lastSequence}`;
+  return [problemAt(['replay', 'start_sequence'], `${plan.start_sequence} is past the end; ${end}`)];
+}
+
+function withDefaults(replay: z.output<typeof replaySchema>): ReplayPlan {
+  return {
+    stream: replay.stream,
+    subject_filters: replay.subject_filters ?? (replay.subject_filter === undefined ? [] : [replay.subject_filter]),
+    durable_consumer: replay.durable_consumer,
+    start_sequence: replay.start_sequence ?? null,
+    start_time: replay.start_time ?? null,
+    end_sequence: replay.end_sequence ?? null,
+    end_time: replay.end_time ?? null,
+    max_messages: replay.max_messages,
+    batch_size: replay.batch_size ?? null,
+    batch_bytes: replay.batch_bytes ?? planDefaults.batch_bytes,
+    stop_after_idle_seconds: replay.stop_after_idle_seconds ?? planDefaults.stop_after_idle_seconds,
+    dry_run: replay.dry_run ?? planDefaults.dry_run,
+    report_file: replay.report_file ?? null,
+    rate_limit_per_second: replay.rate_limit_per_second ?? null,
+    max_rejects: replay.max_rejects ?? planDefaults.max_rejects,
+    keep_consumer: replay.keep_consumer ?? planDefaults.keep_consumer,
+    production_consumer: replay.production_consumer ?? null,
+  };
+}
+
+/** Rules between fields, on the values as given: zod skips such rules as soon as one field has a wrong type. */
+function betweenFields(replay: Readonly<Record<string, unknown>>): Problem[] {
+  return [
+    ...exactlyOne(replay, 'start_sequence', 'start_time'),
+    ...exactlyOne(replay, 'subject_filter', 'subject_filters'),
+    ...filterListProblems(replay['subject_filters']),
+    ...endProblems(replay),
+    ...consumerProblems(replay),
+  ];
+}
+
+function exactlyOne(replay: Readonly<Record<string, unknown>>, one: string, other: string): Problem[] {
+  const given = [one, other].filter((field) => Object.hasOwn(replay, field));
+  if (given.length === 1) return [];
+  const fault = given.length === 0 ? 'missing' : `stands together with ${other}`;
+  return [problemAt(['replay', one], `${fault}; expected exactly one of ${one} and ${other}`)];
+}
+
+function filterListProblems(filters: unknown): Problem[] {
+  if (!Array.isArray(filters)) return [];
+  const at = ['replay', 'subject_filters'];
+  if (filters.length === 0 || filters.length > subjectFiltersMax) {
+    return [problemAt(at, `expected 1 to ${subjectFiltersMax} filters, got ${filters.length}`)];
+  }
+  return filters.flatMap((later: unknown, index) => {
+    if (!isFilter(later)) return [];
+    const earlier = filters.findIndex((other: unknown, i) => i < index && isFilter(other) && overlaps(other, later));
+    if (earlier === -1) return [];
+    const pair = `${shown(later)} overlaps subject_filters[${earlier}], ${shown(filters[earlier])}`;
+    return [problemAt([...at, index], `${pair}; expected filters that share no subject`)];
+  });
+}
+
+function endProblems(replay: Readonly<Record<string, unknown>>): Problem[] {
+  const problems: Problem[] = [];
+  const { start_sequence: first, end_sequence: last, start_time: from, end_time: until } = replay;
+  if (isSequence(first) && isSequence(last) && last < first) {
+    problems.push(
+      problemAt(['replay', 'end_sequence'], `${last} is before the start; expected at least start_sequence, ${first}`),
+    );
+  }
+  if (typeof from !== 'string' || typeof until !== 'string') return problems;
+  const start = parseTime(from);
+  const end = parseTime(until);
+  if (start.ok && end.ok && end.nanos <= start.nanos) {
+    problems.push(
+      problemAt(['replay', 'end_time'], `${shown(until)} is not after the start; expected a time after start_time`),
+    );
+  }
+  return problems;
+}
+
+function consumerProblems(replay: Readonly<Record<string, unknown>>): Problem[] {
+  const { durable_consumer: durable, production_consumer: production } = replay;
+  if (typeof durable !== 'string' || durable !== production) return [];
+  return [problemAt(['replay', 'durable_consumer'], 'is the production_consumer; expected a durable consumer of its own')];
+}
+
+function isFilter(value: unknown): value is string {
+  return typeof value === 'string' && filterProblem(value) === undefined;
+}
+
+function isSequence(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0;
 }

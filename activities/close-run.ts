@@ -1,0 +1,29 @@
+import type { CloseRequest, Closed } from '../core/steps.ts';
+import { sameOwner } from '../core/consumer.ts';
+import type { Deps } from './deps.ts';
+import { step } from './step.ts';
+
+/**
+ * Leaves the durable as the end of the run asks: deleted, or kept with its floor at the cursor, so that the same plan can go
+ * on there. What others own by now is left alone.
+ */
+export function makeCloseRun({ source, log }: Deps): (request: CloseRequest) => Promise<Closed> {
+  return (request) =>
+    step(log, async () => {
+      const { replay, cursor, maxAckPending, notReached } = request;
+      const { stream, incarnation, durable, filters, owner } = replay;
+      const spec = { stream, incarnation, durable, filters, owner, maxAckPending };
+      const seen = await source.readConsumer(stream, durable);
+      const lost = seen === null && request.begun;
+      const ours = lost || (seen?.owner != null && sameOwner(seen.owner, owner));
+      if (ours && request.durable === 'delete') await source.deleteConsumer(stream, durable);
+      else if (ours) {
+        if (seen === null || seen.ackFloor < cursor - 1) await source.putBack(spec, cursor);
+        if (request.durable === 'keep_completed') await source.markCompleted(spec);
+      }
+      const facts = notReached === null ? null : await source.describe(stream);
+      if (notReached === null || facts === null || facts.incarnation !== incarnation) return { settled: ours, notReached: 0 };
+      const left = await source.count(facts, { filters, first: notReached.first, last: notReached.last });
+      return { settled: ours, notReached: left.messages };
+    });
+}

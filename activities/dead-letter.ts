@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { Context } from '@temporalio/activity';
+import { ReplayFault } from '../core/errors.ts';
+import type { Reject } from '../core/record.ts';
+import type { DeadLettered, DeadLetterRequest } from '../core/steps.ts';
+import type { DeadLetter } from '../jetstream/source.ts';
+import type { Deps } from './deps.ts';
+import { step } from './step.ts';
+
+/** Dead letters on their way at the same time. */
+const inFlightMax = 64;
+
+/** Stores each rejected record in the dead-letter stream and waits for the server's word. Bodies are read again by sequence. */
+export function makeDeadLetter({ source, log }: Deps): (request: DeadLetterRequest) => Promise<DeadLettered> {
+  return (request) =>
+    step(log, async (signal) => {
+      if (request.target.dead_letter === null) throw new ReplayFault('dead_letter_not_configured');
+      let lostBodies = 0;
+      for (let start = 0; start < request.rejects.length; start += inFlightMax) {
+        const some = request.rejects.slice(start, start + inFlightMax);
+        const answers = await Promise.all(some.map((reject) => source.publishDeadLetter(letterOf(request, reject), signal)));
+        lostBodies += answers.filter((answer) => answer.body === 'lost').length;
+      }
+      return { stored: request.rejects.length, lostBodies };
+    });
+}
+
+function letterOf({ replay, target }: DeadLetterRequest, reject: Reject): DeadLetter {
+  const { stream, incarnation, durable, owner } = replay;
+  return {
+    subject: target.dead_letter!.subject,
+    source: { stream, incarnation },
+    reject,
+    replayId: hash([stream, incarnation, reject.sequence, durable, target.sink, target.idempotency]),
+    plan: durable,
+    run: owner.firstRunId,
+    attempt: Context.current().info.attempt,
+  };
+}
+
+function hash(parts: readonly unknown[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32);
+}

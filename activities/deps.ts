@@ -1,0 +1,77 @@
+import type { Owner } from '../core/consumer.ts';
+import type { Parsed } from '../core/problems.ts';
+import type { ReplayTarget } from '../core/target.ts';
+import type { Sink } from '../sinks/sink.ts';
+import type { Source } from '../jetstream/source.ts';
+
+/** What the worker hands to the durable steps. */
+export interface Deps {
+  readonly source: Source;
+  readonly sinks: SinkProvider;
+  readonly targets: Targets;
+  readonly runs: Runs;
+  readonly reports: ReportFolder;
+  readonly dataRoot: DataRoot;
+  readonly log: Log;
+}
+
+export interface SinkProvider {
+  /**
+   * An opened sink for this run of this target. It is kept open between batches, and handed to one caller at a time: a caller
+   * that comes while it is out gets one of its own.
+   */
+  borrow(use: SinkUse, signal: AbortSignal): Promise<BorrowedSink>;
+}
+
+export interface SinkUse {
+  readonly target: ReplayTarget;
+  readonly plan: string;
+  readonly run: string;
+}
+
+export interface BorrowedSink {
+  readonly sink: Sink;
+  /** `broken` closes and forgets it: after any throw. */
+  giveBack(state: 'good' | 'broken'): Promise<void>;
+}
+
+/** Knows the sink types and the worker's targets folder. */
+export interface Targets {
+  /** Takes a target document, or the name of a file in the targets folder. */
+  resolve(target: unknown): Promise<Parsed<ReplayTarget>>;
+  /** Whether the sink type has been certified by the contract suite. */
+  isCertified(type: string): boolean;
+  /** Whether the sink type lives below this machine's data root. */
+  isLocal(type: string): boolean;
+  /** A sink that was not opened, to probe. */
+  unopened(use: SinkUse): Promise<Sink>;
+}
+
+/** What the steps ask of Temporal itself. */
+export interface Runs {
+  /** Id of the Temporal cluster: part of the owner of a durable. */
+  clusterId(): Promise<string>;
+  readonly namespace: string;
+  /** Whether the owner's workflow chain is still open. */
+  isOpen(owner: Owner): Promise<boolean>;
+  cancel(workflowId: string, runId: string): Promise<void>;
+  /** Whether the server knows all our search attributes. */
+  hasSearchAttributes(): Promise<boolean>;
+}
+
+export interface ReportFolder {
+  /** Replaces the file as a whole; throws ReplayFault('report_unwritable'). */
+  write(file: string, content: string): Promise<void>;
+}
+
+export interface DataRoot {
+  /** Id of the data root, made by the first execution on it; null when there is none yet. */
+  read(): Promise<string | null>;
+  readOrCreate(): Promise<string>;
+}
+
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}

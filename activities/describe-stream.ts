@@ -1,0 +1,263 @@
+import { createHash } from 'node:crypto';
+import { Context } from '@temporalio/activity';
+import type { Owner } from '../core/consumer.ts';
+import type { Described, Description, Range, RangeCount } from '../core/description.ts';
+import { ReplayFault } from '../core/errors.ts';
+import { fingerprintText } from '../core/fingerprint.ts';
+import { batchRecordsMax } from '../core/pacing.ts';
+import { parsePlan, type ReplayPlan } from '../core/plan.ts';
+import type { Problem } from '../core/problems.ts';
+import type { DescribeRequest } from '../core/steps.ts';
+import { familyOf } from '../core/subjects.ts';
+import { checkPlanAgainstTarget, type ReplayTarget } from '../core/target.ts';
+import { formatTime, timeNanos } from '../core/time.ts';
+import type { ConsumerFacts, StreamFacts } from '../jetstream/source.ts';
+import type { Deps } from './deps.ts';
+import { step } from './step.ts';
+
+/** Below this a dead letter that is stored twice by a late retry may count as two. */
+const duplicateWindowMsMin = 10 * 60_000;
+
+/**
+ * Everything that can be known before the first batch, read-only: nothing is created, no sink is built. What is wrong comes
+ * back as one list of problems, a value rather than a failure, so that nothing retries it.
+ */
+export function makeDescribeStream(deps: Deps): (request: DescribeRequest) => Promise<Described> {
+  return (request) => step(deps.log, () => describeStream(deps, request));
+}
+
+async function describeStream(deps: Deps, request: DescribeRequest): Promise<Described> {
+  const [plan, target] = [parsePlan(request.plan), await deps.targets.resolve(request.target)];
+  if (!plan.ok || !target.ok) return refused([...(plan.ok ? [] : plan.problems), ...(target.ok ? [] : target.problems)]);
+  const problems = [...checkPlanAgainstTarget(plan.value, target.value), ...checkCertified(deps, target.value)];
+  const facts = await findStream(deps, plan.value.stream);
+  if (facts === null) {
+    return refused([
+      ...problems,
+      { path: 'replay.stream', message: `no stream "${plan.value.stream}"; nats stream ls shows the streams there are` },
+    ]);
+  }
+  const range = await resolveRange(deps, plan.value, facts);
+  const durable = await checkDurable(deps, request, { plan: plan.value, target: target.value });
+  problems.push(
+    ...checkStream(facts, plan.value),
+    ...range.problems,
+    ...durable.problems,
+    ...(await checkDeadLetter(deps, target.value)),
+  );
+  if (problems.length > 0) return refused(problems);
+  return {
+    kind: 'described',
+    predecessor: durable.predecessor,
+    description: await describe(deps, { plan: plan.value, target: target.value, facts, range: range.range, durable }),
+  };
+}
+
+function refused(problems: readonly Problem[]): Described {
+  return { kind: 'refused', problems };
+}
+
+function checkCertified({ targets }: Deps, { sink }: ReplayTarget): Problem[] {
+  if (targets.isCertified(sink.type)) return [];
+  return [{ path: 'sink.type', message: `the sink "${sink.type}" has no certification; run: npm run certify -- ${sink.type}` }];
+}
+
+async function findStream({ source }: Deps, stream: string): Promise<StreamFacts | null> {
+  try {
+    return await source.describe(stream);
+  } catch (error) {
+    if (error instanceof ReplayFault && error.code === 'stream_missing') return null;
+    throw error;
+  }
+}
+
+function checkStream(facts: StreamFacts, plan: ReplayPlan): Problem[] {
+  const problems: Problem[] = [];
+  if (facts.retention !== 'limits') {
+    problems.push({
+      path: 'replay.stream',
+      message: `the stream has ${facts.retention} retention: an ACK there destroys messages; only streams with limits retention are replayed`,
+    });
+  }
+  const cap = facts.consumerLimits.maxAckPending;
+  const batch = plan.batch_size ?? batchRecordsMax;
+  if (cap !== null && cap < 2 * batch) {
+    problems.push({
+      path: 'replay.batch_size',
+      message: `the stream allows its consumers ${cap} unacknowledged messages; give a batch_size of at most ${Math.floor(cap / 2)}`,
+    });
+  }
+  return problems;
+}
+
+interface Resolved {
+  readonly range: Range;
+  readonly problems: readonly Problem[];
+}
+
+async function resolveRange({ source }: Deps, plan: ReplayPlan, facts: StreamFacts): Promise<Resolved> {
+  const problems: Problem[] = [];
+  const now = facts.serverTimeNanos;
+  const startNanos = plan.start_time === null ? null : timeNanos(plan.start_time);
+  if (startNanos !== null && startNanos > now) {
+    problems.push({
+      path: 'replay.start_time',
+      message: `lies in the future (the server's clock says ${formatTime(now)})`,
+    });
+  }
+  const first = startNanos === null ? plan.start_sequence! : await source.sequenceAt(facts, startNanos);
+  if (first > facts.lastSequence && problems.length === 0) {
+    problems.push({
+      path: startNanos === null ? 'replay.start_sequence' : 'replay.start_time',
+      message: `is past the end of the stream, whose last sequence is ${facts.lastSequence}`,
+    });
+  }
+  const endNanos = plan.end_time === null ? null : timeNanos(plan.end_time);
+  const endsLater = endNanos !== null && endNanos > now;
+  const byTime = endNanos === null || endsLater ? null : (await source.sequenceAt(facts, endNanos)) - 1;
+  const last = byTime === null ? plan.end_sequence : Math.min(byTime, plan.end_sequence ?? Infinity);
+  return {
+    problems,
+    range: {
+      incarnation: facts.incarnation,
+      first,
+      last,
+      endTimeNanos: endsLater ? endNanos.toString() : null,
+      streamLast: facts.lastSequence,
+    },
+  };
+}
+
+interface Durable {
+  readonly problems: readonly Problem[];
+  readonly predecessor: Owner | null;
+  /** Where an unfinished run of the same plan stopped; null: from the start. */
+  readonly resumeAt: number | null;
+  readonly fingerprint: string;
+  readonly cluster: string;
+}
+
+async function checkDurable(
+  { source, runs }: Deps,
+  request: DescribeRequest,
+  { plan, target }: { readonly plan: ReplayPlan; readonly target: ReplayTarget },
+): Promise<Durable> {
+  const fingerprint = createHash('sha256').update(fingerprintText(plan, target)).digest('hex').slice(0, 16);
+  const cluster = await runs.clusterId();
+  const none: Durable = { problems: [], predecessor: null, resumeAt: null, fingerprint, cluster };
+  if (plan.dry_run) return none;
+  const seen = await source.readConsumer(plan.stream, plan.durable_consumer);
+  if (seen === null) return none;
+  const message = await objectionTo(seen, { runs, request, fingerprint, cluster });
+  if (message !== null) return { ...none, problems: [{ path: 'replay.durable_consumer', message }] };
+  return { ...none, predecessor: seen.owner, resumeAt: seen.completed ? null : seen.ackFloor + 1 };
+}
+
+/** Why this run may not take the durable over; null: it may. */
+async function objectionTo(
+  { owner }: ConsumerFacts,
+  asking: {
+    readonly runs: Deps['runs'];
+    readonly request: DescribeRequest;
+    readonly fingerprint: string;
+    readonly cluster: string;
+  },
+): Promise<string | null> {
+  const { runs, request, fingerprint, cluster } = asking;
+  if (owner === null) return 'is a consumer that no replay made; choose another name';
+  if (owner.cluster !== cluster || owner.namespace !== runs.namespace) {
+    return `belongs to a replay of another Temporal cluster or namespace ("${owner.namespace}"); cancel it there, or choose another name`;
+  }
+  const self =
+    owner.workflowId === Context.current().info.workflowExecution?.workflowId && owner.firstRunId === request.firstRunId;
+  if (!self && (await runs.isOpen(owner))) {
+    return `belongs to the running replay "${owner.workflowId}"; wait for it, cancel it, or choose another name`;
+  }
+  if (owner.fingerprint !== fingerprint) {
+    return 'belongs to an unfinished replay of another plan or target; start that plan again to finish it, delete the consumer, or choose another name';
+  }
+  return null;
+}
+
+async function checkDeadLetter({ source }: Deps, target: ReplayTarget): Promise<Problem[]> {
+  if (target.dead_letter === null || (await source.isBound(target.dead_letter.subject))) return [];
+  return [
+    {
+      path: 'dead_letter.subject',
+      message: `no stream takes "${target.dead_letter.subject}"; create one, for example: nats stream add DLQ --subjects "${target.dead_letter.subject}" --defaults --dupe-window 1h`,
+    },
+  ];
+}
+
+interface Found {
+  readonly plan: ReplayPlan;
+  readonly target: ReplayTarget;
+  readonly facts: StreamFacts;
+  readonly range: Range;
+  readonly durable: Durable;
+}
+
+async function describe(deps: Deps, { plan, target, facts, range, durable }: Found): Promise<Description> {
+  const cursor = Math.max(range.first, durable.resumeAt ?? 0);
+  const count = await countRange(deps, {
+    facts,
+    filters: plan.subject_filters,
+    first: cursor,
+    last: Math.min(range.last ?? Infinity, facts.lastSequence),
+  });
+  return {
+    plan,
+    target,
+    range,
+    cursor,
+    resumed: durable.resumeAt !== null,
+    fingerprint: durable.fingerprint,
+    cluster: durable.cluster,
+    families: [...new Set(plan.subject_filters.map(familyOf))],
+    sink: { type: target.sink.type, key: target.idempotency.key, duplicatesSafe: true },
+    count,
+    warnings: await warningsOf(deps, { plan, target, facts, range, durable, count }),
+    searchAttributes: await deps.runs.hasSearchAttributes(),
+  };
+}
+
+async function countRange(
+  { source }: Deps,
+  scope: { readonly facts: StreamFacts; readonly filters: readonly string[]; readonly first: number; readonly last: number },
+): Promise<RangeCount> {
+  const { facts, filters, first, last } = scope;
+  if (first > last) return { messages: 0, bytes: 0, exact: { messages: true, bytes: true }, gaps: 0 };
+  const inScope = await source.count(facts, { filters, first, last });
+  const all = await source.count(facts, { filters: ['>'], first, last });
+  return { ...inScope, gaps: all.exact.messages ? last - first + 1 - all.messages : null };
+}
+
+async function warningsOf(deps: Deps, found: Found & { readonly count: RangeCount }): Promise<string[]> {
+  const { plan, target, facts, range, durable, count } = found;
+  const warnings: string[] = [];
+  if (durable.resumeAt !== null)
+    warnings.push(`An earlier run of this plan stopped at ${durable.resumeAt}: this one goes on there.`);
+  if (range.first < facts.firstSequence) {
+    warnings.push(`The range is partly gone: the stream begins at ${facts.firstSequence}, the plan at ${range.first}.`);
+  }
+  if (target.dead_letter === null)
+    warnings.push('No dead letter is configured: the first record the sink refuses blocks the plan.');
+  else {
+    const windowMs = await deps.source.duplicateWindowMs(target.dead_letter.subject);
+    if (windowMs !== null && windowMs < duplicateWindowMsMin) {
+      warnings.push(
+        `The dead-letter stream forgets message ids after ${windowMs / 1_000} s: a late retry may store a dead letter twice (same Replay-Id). Ten minutes or more are better.`,
+      );
+    }
+  }
+  if (range.last === null && plan.max_messages > count.messages) {
+    warnings.push(`The plan has no end: it follows the stream until it is drained for ${plan.stop_after_idle_seconds} s.`);
+  }
+  if (!count.exact.messages) warnings.push('The number of messages is an estimate: the stream does not allow direct get.');
+  if (!(await deps.source.timesRise(facts, range.first, Math.min(range.last ?? Infinity, facts.lastSequence)))) {
+    warnings.push(
+      'Message times do not rise with the sequence (a mirror or sources): time bounds are resolved to sequences by the first match.',
+    );
+  }
+  return warnings;
+}

@@ -1,0 +1,25 @@
+import { makeAcknowledge } from './acknowledge.ts';
+import { makeCloseRun } from './close-run.ts';
+import { makeDeadLetter } from './dead-letter.ts';
+import { makeDeliverBatch } from './deliver-batch.ts';
+import type { Deps } from './deps.ts';
+import { makeDescribeStream } from './describe-stream.ts';
+import { makeProbeTarget } from './probe-target.ts';
+import { makeRequestCancel } from './request-cancel.ts';
+import { makeWriteReport } from './write-report.ts';
+
+/** The durable steps of a replay: one exported function, one step, one file. */
+export function createActivities(deps: Deps) {
+  return {
+    describeStream: makeDescribeStream(deps),
+    deliverBatch: makeDeliverBatch(deps),
+    deadLetter: makeDeadLetter(deps),
+    acknowledge: makeAcknowledge(deps),
+    closeRun: makeCloseRun(deps),
+    writeReport: makeWriteReport(deps),
+    probeTarget: makeProbeTarget(deps),
+    requestCancel: makeRequestCancel(deps),
+  };
+}
+
+export type Activities = ReturnType<typeof createActivities>;

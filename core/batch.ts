@@ -1,0 +1,123 @@
+import type { Outcome, Reject } from './record.ts';
+import { encodeRuns, type Receipt } from './receipt.ts';
+
+/** Fewer rejects than this are never called drift: a plan may end on one bad record. */
+const driftRecordsMin = 10;
+
+interface Pulled {
+  readonly position: number;
+  readonly consumerSequence: number;
+  readonly timeNanos: bigint;
+}
+
+export interface Bounds {
+  readonly cursor: number;
+  readonly last: number | null;
+  readonly endTimeNanos: bigint | null;
+}
+
+export interface Batch<R> {
+  /** To write: in stream order, each sequence once, from the cursor to the end of the range. */
+  readonly fresh: readonly R[];
+  /** Below the cursor: settled before, to be ACKed again. */
+  readonly settledBefore: readonly R[];
+  /** A record beyond the range arrived: nothing of the range comes after it. It is neither written nor ACKed. */
+  readonly beyondEnd: boolean;
+}
+
+/** Sorts what one pull brought into what to write, what to ACK only, and what to leave. */
+export function arrangeBatch<R extends Pulled>(pulled: readonly R[], bounds: Bounds): Batch<R> {
+  const fresh: R[] = [];
+  const settledBefore: R[] = [];
+  let beyondEnd = false;
+  let previous = -1;
+  for (const record of inStreamOrder(pulled)) {
+    if (record.position === previous) continue;
+    previous = record.position;
+    if (record.position < bounds.cursor) settledBefore.push(record);
+    else if (isBeyond(record, bounds)) {
+      // Times may fall on mirrors: nothing after the first record past the end time belongs to the range, whatever its time.
+      beyondEnd = true;
+      break;
+    } else fresh.push(record);
+  }
+  return { fresh, settledBefore, beyondEnd };
+}
+
+function inStreamOrder<R extends Pulled>(pulled: readonly R[]): readonly R[] {
+  for (let i = 1; i < pulled.length; i++) {
+    if (pulled[i]!.position <= pulled[i - 1]!.position) return pulled.toSorted((a, b) => a.position - b.position);
+  }
+  return pulled;
+}
+
+function isBeyond(record: Pulled, bounds: Bounds): boolean {
+  return (
+    (bounds.last !== null && record.position > bounds.last) ||
+    (bounds.endTimeNanos !== null && record.timeNanos >= bounds.endTimeNanos)
+  );
+}
+
+/** True when the pull brought exactly the consumer sequences that follow `expected`: nobody else pulled in between. */
+export function continuesConsumer(pulled: readonly Pulled[], expected: number): boolean {
+  return pulled.every((record, index) => record.consumerSequence === expected + index);
+}
+
+export interface Tally {
+  readonly written: number;
+  readonly duplicate: number;
+  readonly rejects: readonly Reject[];
+}
+
+/** Counts the sink's answers. A wrong number of answers is a fault of the sink. */
+export function tallyOutcomes(records: readonly Pulled[], outcomes: readonly Outcome[]): Tally {
+  if (outcomes.length !== records.length) {
+    throw new RangeError(`the sink answered for ${outcomes.length} of ${records.length} records`);
+  }
+  let written = 0;
+  let duplicate = 0;
+  const rejects: Reject[] = [];
+  outcomes.forEach((outcome, index) => {
+    switch (outcome.kind) {
+      case 'written':
+        written++;
+        break;
+      case 'duplicate':
+        duplicate++;
+        break;
+      case 'rejected': {
+        const { position, timeNanos } = records[index]!;
+        const reject = { sequence: position, time: timeNanos.toString(), code: outcome.code };
+        rejects.push(outcome.field === undefined ? reject : { ...reject, field: outcome.field });
+        break;
+      }
+    }
+  });
+  return { written, duplicate, rejects };
+}
+
+/** A whole batch refused for one reason tells of the destination, not of the data. */
+export function isDrift(records: number, rejects: readonly Reject[]): boolean {
+  return (
+    records >= driftRecordsMin && rejects.length === records && rejects.every((reject) => reject.code === rejects[0]!.code)
+  );
+}
+
+/** null when the batch holds nothing to ACK. */
+export function receiptOf(
+  source: { readonly stream: string; readonly durable: string; readonly incarnation: string },
+  records: readonly Pulled[],
+): Receipt | null {
+  if (records.length === 0) return null;
+  const positions = records.map((record) => record.position);
+  return {
+    stream: source.stream,
+    consumer: source.durable,
+    incarnation: source.incarnation,
+    runs: encodeRuns(positions),
+    count: records.length,
+    firstSequence: positions[0]!,
+    lastSequence: positions.at(-1)!,
+    lastConsumerSequence: records.reduce((last, record) => Math.max(last, record.consumerSequence), 0),
+  };
+}

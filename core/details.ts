@@ -1,0 +1,39 @@
+import type { Description } from './description.ts';
+import type { Progress } from './progress.ts';
+
+const barCells = 20;
+
+/** `##########----------` */
+export function progressBar(percent: number, cells: number = barCells): string {
+  const full = Math.floor((percent / 100) * cells);
+  return '█'.repeat(full) + '░'.repeat(cells - full);
+}
+
+export function formatDuration(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
+}
+
+/** The short Markdown status of a plan for Temporal's UI. Lists only: it does not draw tables. */
+export function detailsMarkdown(description: Description, progress: Progress): string {
+  const { counts, problem } = progress;
+  const lines = [`**${progress.state}**: ${description.plan.stream} → ${description.sink.type}`, ''];
+  if (problem !== null) {
+    lines.push(
+      `**Problem**: \`${problem.code}\`${problem.detail === null ? '' : ` (${problem.detail})`} since ${problem.since}`,
+      '',
+      `**Next**: ${problem.next}`,
+      '',
+    );
+  }
+  if (progress.percent !== null) lines.push(`\`${progressBar(progress.percent)}\` ${progress.percent} %`, '');
+  lines.push(
+    `- written ${counts.written}, duplicate ${counts.duplicate}, rejected ${counts.rejected}, dead-lettered ${counts.dead_lettered}`,
+    `- acknowledged ${counts.acked} of ${counts.pulled} pulled`,
+    `- cursor ${progress.cursor}, range ${progress.range.first} to ${progress.range.last ?? 'the end of the stream'}`,
+    `- ${progress.rate} records/s${progress.rate_limit_per_second === null ? '' : ` (limit ${progress.rate_limit_per_second})`}` +
+      (progress.secondsLeft === null ? '' : `, about ${formatDuration(progress.secondsLeft)} left`),
+  );
+  return lines.join('\n');
+}

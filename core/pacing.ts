@@ -1,0 +1,35 @@
+/** Adaptive batch size: starts here when the plan names none. */
+export const batchRecordsInitial = 1_000;
+export const batchRecordsMax = 10_000;
+const batchRecordsMin = 100;
+/** A batch shorter than this pays more for the workflow's turn than for the records. */
+const batchSecondsLow = 0.5;
+/** A longer batch makes pause, cancel and progress slow. */
+const batchSecondsHigh = 4;
+
+/** Size of the next batch, from how long a full one took. */
+export function adaptBatchRecords(current: number, took: { readonly records: number; readonly seconds: number }): number {
+  if (took.records >= current && took.seconds < batchSecondsLow) return Math.min(batchRecordsMax, current * 2);
+  if (took.seconds > batchSecondsHigh) return Math.max(batchRecordsMin, Math.floor(current / 2));
+  return current;
+}
+
+/** With a rate limit a batch is at most one second's worth, so that a change of the limit is felt at once. */
+export function limitBatchRecords(records: number, perSecond: number | null): number {
+  return perSecond === null ? records : Math.max(1, Math.min(records, Math.floor(perSecond)));
+}
+
+/** Milliseconds to wait after a batch so that the limit holds, given when the batch began. */
+export function paceMs(batch: { readonly records: number; readonly tookMs: number }, perSecond: number | null): number {
+  return perSecond === null ? 0 : Math.max(0, Math.ceil((batch.records / perSecond) * 1_000 - batch.tookMs));
+}
+
+/** Wait between retries while `blocked`: 15 s doubling to 5 min, so that an hour costs the history about twenty tries. */
+export function blockedRetryMs(tries: number): number {
+  return Math.min(300_000, 15_000 * 2 ** Math.min(tries, 10));
+}
+
+/** How long one deliver step waits for a first record in a drained stream before the workflow looks at its signals again. */
+export function idleWaitMs(idleMs: number, idleLimitMs: number): number {
+  return Math.max(0, Math.min(10_000, idleLimitMs - idleMs));
+}

@@ -1,0 +1,126 @@
+import { z } from 'zod';
+import { planDefaults, planLimits, reportFileBytesMax, subjectFiltersMax } from './limits.ts';
+import type { IntegerLimits } from './limits.ts';
+import { ruledText } from './schema.ts';
+import { filterProblem, nameProblem } from './subjects.ts';
+import { parseTime } from './time.ts';
+
+const whole = ({ min, max }: IntegerLimits): z.ZodNumber => z.int().min(min).max(max);
+const name = ruledText(nameProblem).meta({ expected: 'a NATS name (no spaces and none of . * > / \\)', maxLength: 255 });
+const filter = ruledText(filterProblem).meta({ expected: 'a subject or filter such as orders.created or orders.>' });
+const time = ruledText((text) => {
+  const parsed = parseTime(text);
+  return parsed.ok ? undefined : parsed.message;
+}).meta({ expected: 'an RFC 3339 time with an offset, such as 2026-05-01T10:00:00Z', format: 'date-time' });
+
+/** The `replay` object of the plan file, field by field. Rules between fields: core/plan.ts. */
+export const replaySchema = z.strictObject({
+  stream: name.meta({ description: 'The JetStream stream to replay.', examples: ['ORDERS'] }),
+  subject_filter: filter.optional().meta({
+    description: 'The scope, as one subject or filter. This or `subject_filters`.',
+    examples: ['orders.>'],
+  }),
+  subject_filters: z
+    .array(filter)
+    .optional()
+    .meta({
+      description: 'The scope, as several subjects or filters, none of which overlap. This or `subject_filter`.',
+      expected: `a list of 1 to ${subjectFiltersMax} subjects or filters`,
+      examples: [['orders.created', 'orders.updated']],
+      minItems: 1,
+      maxItems: subjectFiltersMax,
+    }),
+  durable_consumer: name.meta({
+    description:
+      'The durable consumer that this replay makes and owns. The same name again goes on with an unfinished replay of the same plan.',
+    examples: ['orders-replay-2026-05'],
+  }),
+  start_sequence: whole(planLimits.sequence)
+    .optional()
+    .meta({
+      description:
+        'The first stream sequence, inclusive. Exactly one of this and `start_time`; not past the end of the stream.',
+      examples: [1000],
+    }),
+  start_time: time.optional().meta({
+    description:
+      'Starts with the first message stored at or after this time; nanoseconds are kept. Exactly one of this and `start_sequence`; not in the future.',
+    examples: ['2026-05-01T10:00:00.123456789Z'],
+  }),
+  end_sequence: whole(planLimits.sequence)
+    .optional()
+    .meta({
+      description: 'The last stream sequence, inclusive. With `end_time` too, whichever comes first.',
+      examples: [250000],
+    }),
+  end_time: time.optional().meta({
+    description: 'Ends before the first message stored at or after this time (exclusive).',
+    examples: ['2026-05-02T00:00:00+02:00'],
+  }),
+  max_messages: whole(planLimits.max_messages).meta({
+    description: 'The most messages that this replay settles; it ends there even when the range holds more.',
+    examples: [5000],
+  }),
+  batch_size: whole(planLimits.batch_size)
+    .optional()
+    .meta({ description: 'Messages a batch. Absent: begins at 1,000 and adapts to the sink.', examples: [64] }),
+  batch_bytes: whole(planLimits.batch_bytes).optional().meta({
+    description: 'Bytes a batch, 64 KiB to 64 MiB. A single larger message comes alone.',
+    default: planDefaults.batch_bytes,
+  }),
+  stop_after_idle_seconds: whole(planLimits.stop_after_idle_seconds).optional().meta({
+    description: 'Ends when the stream has had nothing more in the scope for so many seconds.',
+    default: planDefaults.stop_after_idle_seconds,
+  }),
+  dry_run: z.boolean().optional().meta({
+    description: 'Only describe what would be replayed. `false` is the decision to write.',
+    default: planDefaults.dry_run,
+  }),
+  report_file: ruledText(reportFileProblem)
+    .optional()
+    .meta({
+      description:
+        'Where the report is written, relative to the report root of the worker: JSON or Markdown by its ending. Replaced if it exists.',
+      expected: 'a relative path that ends in .json or .md',
+      examples: ['orders-replay-report.json'],
+    }),
+  rate_limit_per_second: whole(planLimits.rate_limit_per_second)
+    .optional()
+    .meta({ description: 'The most messages a second. Can be changed while the replay runs.', examples: [500] }),
+  max_rejects: whole(planLimits.max_rejects).optional().meta({
+    description: 'How many records the sink may refuse before the plan stops and asks (state `blocked`).',
+    default: planDefaults.max_rejects,
+  }),
+  keep_consumer: z.boolean().optional().meta({
+    description: 'Keep the durable consumer after a complete replay instead of deleting it.',
+    default: planDefaults.keep_consumer,
+  }),
+  production_consumer: name.optional().meta({
+    description: 'Name of the consumer that serves production: a guard, `durable_consumer` must be another.',
+    examples: ['orders-service'],
+  }),
+});
+
+/** The plan file. Rules between fields are checked by `parsePlan`. */
+export const planFileSchema = z.strictObject({
+  $schema: z
+    .string()
+    .optional()
+    .meta({ description: 'For editors: where the JSON Schema of this file is. Not read otherwise.' }),
+  replay: replaySchema.meta({ description: 'The replay plan.' }),
+});
+
+function reportFileProblem(file: string): string | undefined {
+  const expected = 'expected a path below the report root that ends in .json or .md, such as reports/orders.json';
+  if (file === '') return `is empty; ${expected}`;
+  if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\\]/u.test(file)) return `has a backslash or an unprintable character; ${expected}`;
+  if (file.startsWith('/') || /^[A-Za-z]:/.test(file)) return `is not relative; ${expected}`;
+  const parts = file.split('/');
+  if (parts.includes('..')) return `leaves the report root; ${expected}`;
+  if (parts.some((part) => part === '' || part === '.')) return `has an empty part or a lone dot; ${expected}`;
+  if (!/[^/]\.(?:json|md)$/.test(file)) return `does not end in .json or .md; ${expected}`;
+  if (new TextEncoder().encode(file).length > reportFileBytesMax)
+    return `is longer than ${reportFileBytesMax} bytes; ${expected}`;
+  if (parts.some((part) => new TextEncoder().encode(part).length > 255)) return `has a part longer than 255 bytes; ${expected}`;
+  return undefined;
+}

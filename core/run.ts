@@ -1,0 +1,335 @@
+import type { Owner } from './consumer.ts';
+import type { Description } from './description.ts';
+import type { FaultCode } from './errors.ts';
+import { adaptBatchRecords, batchRecordsInitial, batchRecordsMax, idleWaitMs, limitBatchRecords } from './pacing.ts';
+import { addCounts, noCounts, progressOf, type BlockedBy, type Counts, type Progress, type ReplayState } from './progress.ts';
+import type { Reject } from './record.ts';
+import {
+  isoTime,
+  reportBatchesMax,
+  reportRejectsMax,
+  sinkSummary,
+  type BatchSummary,
+  type Report,
+  type StopReason,
+} from './report.ts';
+import type { Acknowledged, CloseRequest, Closed, DeadLettered, DeliverRequest, Delivery, ReplayRef } from './steps.ts';
+
+/**
+ * All that a run must remember, and the pure decisions over it. The workflow (workflows/replay-plan.ts) is a thin loop around
+ * these functions; the same state is carried through continue-as-new.
+ */
+export interface RunState {
+  readonly description: Description;
+  readonly owner: Owner;
+  readonly predecessor: Owner | null;
+  readonly startedMs: number;
+
+  /** Next unsettled sequence, and the consumer sequence that its record must have (null: put the durable back first). */
+  cursor: number;
+  consumerSequence: number | null;
+  /** Records whose ACK was deferred: settled by the next put-back. */
+  deferred: number;
+  /** Records settled by this run, of all its continue-as-new links. */
+  settled: number;
+  /** Settled records that were counted when the run was described. */
+  counted: number;
+  counts: Counts;
+  rejectsAllowed: number;
+  /** Set by `resume` while blocked by drift: the next batch may be refused as a whole. */
+  driftAccepted: boolean;
+  dataRoot: string | null;
+  batchRecords: number;
+  /** Since when the stream gave nothing; null while it gives. Milliseconds since the epoch. */
+  idleSinceMs: number | null;
+  streamLast: number;
+  rangeEnded: boolean;
+
+  rejects: Reject[];
+  batches: BatchSummary[];
+  batchesTotal: number;
+  recent: { endedMs: number; records: number }[];
+  warnings: string[];
+  notReached: number | null;
+  pullMs: number;
+  writeMs: number;
+  pausedMs: number;
+  blockedMs: number;
+}
+
+export function startRun(description: Description, owner: Owner, predecessor: Owner | null, nowMs: number): RunState {
+  const { plan, range } = description;
+  return {
+    description,
+    owner,
+    predecessor,
+    startedMs: nowMs,
+    cursor: description.cursor,
+    consumerSequence: null,
+    deferred: 0,
+    settled: 0,
+    counted: 0,
+    counts: { ...noCounts, gaps: description.count.gaps ?? 0 },
+    rejectsAllowed: plan.max_rejects,
+    driftAccepted: false,
+    dataRoot: null,
+    batchRecords: plan.batch_size ?? batchRecordsInitial,
+    idleSinceMs: null,
+    streamLast: range.streamLast,
+    rangeEnded: range.last !== null && description.cursor > range.last,
+    rejects: [],
+    batches: [],
+    batchesTotal: 0,
+    recent: [],
+    warnings: [...description.warnings],
+    notReached: null,
+    pullMs: 0,
+    writeMs: 0,
+    pausedMs: 0,
+    blockedMs: 0,
+  };
+}
+
+/** Why the run is over; null: it goes on. */
+export function stopReason(run: RunState, nowMs: number): StopReason | null {
+  const { plan } = run.description;
+  if (run.rangeEnded) return 'end_of_range';
+  if (run.settled >= plan.max_messages) return 'max_messages';
+  if (run.idleSinceMs !== null && nowMs - run.idleSinceMs >= plan.stop_after_idle_seconds * 1_000) return 'drained';
+  return null;
+}
+
+export function replayRef(run: RunState): ReplayRef {
+  const { plan, range } = run.description;
+  return {
+    stream: plan.stream,
+    incarnation: range.incarnation,
+    durable: plan.durable_consumer,
+    filters: plan.subject_filters,
+    owner: run.owner,
+    predecessor: run.predecessor,
+  };
+}
+
+/** Two batches may be un-ACKed at a time, and an adaptive batch may grow to its largest. */
+export function maxAckPending(run: RunState): number {
+  return 4 * (run.description.plan.batch_size ?? batchRecordsMax);
+}
+
+export function nextDelivery(run: RunState, ratePerSecond: number | null, nowMs: number): DeliverRequest {
+  const { plan, target, range } = run.description;
+  return {
+    replay: replayRef(run),
+    target,
+    cursor: run.cursor,
+    consumerSequence: run.deferred > 0 ? null : run.consumerSequence,
+    last: range.last,
+    endTimeNanos: range.endTimeNanos,
+    countedTo: farEnd(run.description),
+    maxRecords: Math.min(limitBatchRecords(run.batchRecords, ratePerSecond), plan.max_messages - run.settled),
+    maxBytes: plan.batch_bytes,
+    maxAckPending: maxAckPending(run),
+    waitMs: run.idleSinceMs === null ? 0 : idleWaitMs(nowMs - run.idleSinceMs, plan.stop_after_idle_seconds * 1_000),
+    rejectsAllowed: run.rejectsAllowed,
+    dataRoot: run.dataRoot,
+  };
+}
+
+/** What stands between a delivered batch and its dead letters; null: nothing. */
+export function objection(run: RunState, delivery: Delivery): FaultCode | null {
+  if (delivery.rejects.length === 0) return null;
+  if (run.description.target.dead_letter === null) return 'dead_letter_not_configured';
+  if (delivery.drift && !run.driftAccepted) return 'drift';
+  if (delivery.rejects.length > run.rejectsAllowed) return 'reject_budget';
+  return null;
+}
+
+/** An operator said `resume` to an objection: the batch is delivered once more. */
+export function overrule(run: RunState, code: FaultCode): void {
+  if (code === 'reject_budget') run.rejectsAllowed += Math.max(1, run.description.plan.max_rejects);
+  if (code === 'drift') run.driftAccepted = true;
+  run.consumerSequence = null;
+}
+
+/** The batch is written and its dead letters are stored: the cursor moves past it. Its ACK may follow later. */
+export function settle(run: RunState, delivery: Delivery, letters: DeadLettered, nowMs: number): void {
+  const rejected = delivery.rejects.length;
+  const records = delivery.written + delivery.duplicate + rejected;
+  run.counts = addCounts(run.counts, {
+    pulled: records + delivery.skipped,
+    written: delivery.written,
+    duplicate: delivery.duplicate,
+    skipped: delivery.skipped,
+    rejected,
+    dead_lettered: letters.stored,
+    lost_body: letters.lostBodies,
+    bytes: delivery.bytes,
+  });
+  run.settled += records;
+  run.counted += delivery.counted;
+  run.rejectsAllowed -= rejected;
+  run.driftAccepted = false;
+  if (delivery.putBack) settleDeferred(run);
+  if (run.description.plan.batch_size === null && delivery.end === 'more') {
+    const seconds = (delivery.pullMs + delivery.writeMs) / 1_000;
+    run.batchRecords = adaptBatchRecords(run.batchRecords, { records, seconds });
+  }
+  run.cursor = delivery.cursor;
+  run.consumerSequence = delivery.consumerSequence;
+  run.dataRoot = delivery.dataRoot;
+  run.streamLast = Math.max(run.streamLast, delivery.streamLast);
+  run.rangeEnded = delivery.end === 'end_of_range';
+  run.idleSinceMs = delivery.end === 'drained' ? (records > 0 ? nowMs : (run.idleSinceMs ?? nowMs)) : null;
+  remember(run, delivery, nowMs);
+}
+
+function remember(run: RunState, delivery: Delivery, nowMs: number): void {
+  run.pullMs += delivery.pullMs;
+  run.writeMs += delivery.writeMs;
+  if (run.rejects.length < reportRejectsMax)
+    run.rejects.push(...delivery.rejects.slice(0, reportRejectsMax - run.rejects.length));
+  const records = delivery.written + delivery.duplicate + delivery.rejects.length;
+  if (delivery.receipt === null) return;
+  run.batchesTotal++;
+  run.recent.push({ endedMs: nowMs, records });
+  if (run.recent.length > 10) run.recent.shift();
+  run.batches.push({
+    first: delivery.receipt.firstSequence,
+    last: delivery.receipt.lastSequence,
+    records,
+    duplicate: delivery.duplicate,
+    rejected: delivery.rejects.length,
+    pull_ms: delivery.pullMs,
+    write_ms: delivery.writeMs,
+  });
+  // The first half stays, the later half slides: how it began and how it went last are what a reader looks for.
+  if (run.batches.length > reportBatchesMax) run.batches.splice(reportBatchesMax / 2, 1);
+}
+
+export function noteAcknowledged(run: RunState, result: Acknowledged): void {
+  run.counts = addCounts(run.counts, { acked: result.acked });
+  run.deferred += result.deferred;
+}
+
+function settleDeferred(run: RunState): void {
+  run.counts = addCounts(run.counts, { acked: run.deferred });
+  run.deferred = 0;
+}
+
+/** How the run leaves its durable: see "Control" in docs/delivery.md. */
+export function closeRequest(run: RunState, reason: StopReason): CloseRequest {
+  const complete = reason === 'end_of_range' || reason === 'max_messages' || reason === 'drained';
+  const last = farEnd(run.description);
+  return {
+    replay: replayRef(run),
+    cursor: run.cursor,
+    maxAckPending: maxAckPending(run),
+    begun: run.batchesTotal > 0,
+    durable: complete ? (run.description.plan.keep_consumer ? 'keep_completed' : 'delete') : 'keep',
+    notReached: run.cursor > last ? null : { first: run.cursor, last },
+  };
+}
+
+export function noteClosed(run: RunState, closed: Closed): void {
+  run.notReached = closed.notReached;
+  if (closed.settled) settleDeferred(run);
+  const { count } = run.description;
+  if (count.exact.messages) {
+    run.counts = addCounts(run.counts, { vanished: Math.max(0, count.messages - run.counted - closed.notReached) });
+  }
+}
+
+export function recentRate(run: RunState): number {
+  const first = run.recent[0];
+  const last = run.recent.at(-1);
+  if (first === undefined || last === undefined) return 0;
+  const since = run.recent.length === 1 ? run.startedMs : first.endedMs;
+  const records = run.recent.slice(run.recent.length === 1 ? 0 : 1).reduce((sum, batch) => sum + batch.records, 0);
+  return last.endedMs > since ? Math.round((records * 10_000) / (last.endedMs - since)) / 10 : 0;
+}
+
+export interface Situation {
+  readonly state: ReplayState;
+  readonly problem: BlockedBy | null;
+  readonly ratePerSecond: number | null;
+}
+
+export function progress(run: RunState, { state, problem, ratePerSecond }: Situation): Progress {
+  const { plan, range, count } = run.description;
+  const rate = recentRate(run);
+  const ended = state === 'completed';
+  const position = progressOf({
+    cursor: run.cursor,
+    first: run.description.cursor,
+    farEnd: range.last ?? run.streamLast,
+    settled: run.settled,
+    maxMessages: plan.max_messages,
+    expected: count.exact.messages && range.last !== null ? count.messages : null,
+    ratePerSecond: rate,
+  });
+  return {
+    state,
+    problem,
+    counts: run.counts,
+    range: { first: range.first, last: range.last },
+    cursor: run.cursor,
+    rate,
+    rate_limit_per_second: ratePerSecond,
+    percent: ended ? 100 : position.percent,
+    secondsLeft: ended ? 0 : position.secondsLeft,
+    rejects: run.rejects.slice(-20),
+  };
+}
+
+export function report(run: RunState, state: ReplayState, reason: StopReason | null, nowMs: number): Report {
+  const { plan, range, count } = run.description;
+  const seconds = (ms: number): number => Math.round(ms) / 1_000;
+  const totalMs = nowMs - run.startedMs;
+  const workingMs = totalMs - run.pausedMs - run.blockedMs;
+  return {
+    schema_version: 1,
+    state,
+    stop_reason: reason,
+    plan: {
+      stream: plan.stream,
+      durable_consumer: plan.durable_consumer,
+      subject_families: run.description.families,
+      max_messages: plan.max_messages,
+      fingerprint: run.description.fingerprint,
+      resumed: run.description.resumed,
+    },
+    sink: sinkSummary(run.description),
+    counts: run.counts,
+    range: {
+      incarnation: range.incarnation,
+      first: range.first,
+      last: range.last,
+      cursor: run.cursor,
+      count: count.messages,
+      count_exact: count.exact.messages,
+      bytes: count.bytes,
+      bytes_exact: count.exact.bytes,
+      not_reached: run.notReached,
+    },
+    warnings: run.warnings,
+    rejects: run.rejects,
+    rejects_not_listed: Math.max(0, run.counts.rejected - run.rejects.length),
+    batches: run.batches,
+    batches_not_listed: run.batchesTotal - run.batches.length,
+    timings: {
+      started_at: isoTime(run.startedMs),
+      ended_at: reason === null ? null : isoTime(nowMs),
+      total_seconds: seconds(totalMs),
+      pull_seconds: seconds(run.pullMs),
+      write_seconds: seconds(run.writeMs),
+      paused_seconds: seconds(run.pausedMs),
+      blocked_seconds: seconds(run.blockedMs),
+      records_per_second: workingMs > 0 ? Math.round((run.settled * 1_000) / workingMs) : 0,
+    },
+  };
+}
+
+/** The end up to which records were counted when the run was described. */
+export function farEnd(description: Description): number {
+  return Math.min(description.range.last ?? Infinity, description.range.streamLast);
+}

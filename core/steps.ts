@@ -1,0 +1,117 @@
+import type { Owner } from './consumer.ts';
+import type { Reject } from './record.ts';
+import type { Report } from './report.ts';
+import type { Receipt } from './receipt.ts';
+import type { ReplayTarget } from './target.ts';
+
+/** Inputs and results of the durable steps: what crosses Temporal's history. Numbers and short strings only, never records. */
+
+export interface ReplayRequest {
+  readonly plan: unknown;
+  /** The target document, or the name of a file in the worker's targets folder. */
+  readonly target: unknown;
+}
+
+export interface DescribeRequest extends ReplayRequest {
+  /** First run of the workflow chain that asks: an owner is never blocked by itself. */
+  readonly firstRunId: string;
+}
+
+export interface WriteReportRequest {
+  /** Relative to the report root; ends in .json or .md. */
+  readonly file: string;
+  readonly report: Report;
+}
+
+/** The replay that a step works for. */
+export interface ReplayRef {
+  readonly stream: string;
+  readonly incarnation: string;
+  readonly durable: string;
+  readonly filters: readonly string[];
+  readonly owner: Owner;
+  readonly predecessor: Owner | null;
+}
+
+export interface DeliverRequest {
+  readonly replay: ReplayRef;
+  readonly target: ReplayTarget;
+  /** Next unsettled sequence: nothing below it is written again. */
+  readonly cursor: number;
+  readonly consumerSequence: number | null;
+  /** Inclusive end; null: none. */
+  readonly last: number | null;
+  readonly endTimeNanos: string | null;
+  /** Up to this sequence records were counted when the run began. */
+  readonly countedTo: number;
+  readonly maxRecords: number;
+  readonly maxBytes: number;
+  readonly maxAckPending: number;
+  /** How long to wait for a first record, milliseconds. */
+  readonly waitMs: number;
+  /** Rest of the reject budget. */
+  readonly rejectsAllowed: number;
+  /** Pinned by the first batch; null before it, and for sinks that have no data root. */
+  readonly dataRoot: string | null;
+}
+
+export interface Delivery {
+  readonly receipt: Receipt | null;
+  readonly written: number;
+  readonly duplicate: number;
+  readonly skipped: number;
+  /** Payload bytes pulled. */
+  readonly bytes: number;
+  /** At most the rest of the budget plus one. */
+  readonly rejects: readonly Reject[];
+  readonly drift: boolean;
+  /** Next unsettled sequence once this batch is settled. */
+  readonly cursor: number;
+  /** null: put back before the next pull. */
+  readonly consumerSequence: number | null;
+  readonly end: 'more' | 'drained' | 'end_of_range';
+  /** The durable was created at this batch's cursor, which acknowledged everything below it. */
+  readonly putBack: boolean;
+  /** Of the records settled by this batch, those that were counted when the run began. */
+  readonly counted: number;
+  readonly streamLast: number;
+  readonly dataRoot: string | null;
+  readonly pullMs: number;
+  readonly writeMs: number;
+}
+
+export interface DeadLetterRequest {
+  readonly replay: ReplayRef;
+  readonly target: ReplayTarget;
+  readonly rejects: readonly Reject[];
+}
+
+export interface DeadLettered {
+  readonly stored: number;
+  readonly lostBodies: number;
+}
+
+export interface Acknowledged {
+  /** Records whose ACK the server confirmed; 0 when deferred. */
+  readonly acked: number;
+  /** Records whose ACK the next put-back settles. */
+  readonly deferred: number;
+}
+
+export interface CloseRequest {
+  readonly replay: ReplayRef;
+  readonly cursor: number;
+  readonly maxAckPending: number;
+  /** Some batch was delivered: a missing durable was ours. */
+  readonly begun: boolean;
+  /** `delete`: the run is complete. `keep_completed`: complete, but the plan keeps its durable. `keep`: it may go on later. */
+  readonly durable: 'delete' | 'keep_completed' | 'keep';
+  /** Inclusive range in which to count what was not reached; null: nothing to count. */
+  readonly notReached: { readonly first: number; readonly last: number } | null;
+}
+
+export interface Closed {
+  /** Everything below the cursor is acknowledged. */
+  readonly settled: boolean;
+  readonly notReached: number;
+}

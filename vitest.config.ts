@@ -1,0 +1,39 @@
+import { defineConfig } from 'vitest/config';
+
+/** How many test files that use servers run at once: more than one makes timing tests unreliable on a small machine. */
+const serverWorkers = Number(process.env['REPLAY_TEST_WORKERS'] ?? 1);
+
+export default defineConfig({
+  test: {
+    pool: 'forks',
+    allowOnly: false,
+    passWithNoTests: false,
+    teardownTimeout: 30_000,
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts'],
+          setupFiles: ['test/support/clean-up.ts'],
+          pool: 'forks',
+          maxWorkers: 2,
+          testTimeout: 30_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          name: 'servers',
+          include: ['test/{contract,workflow,replay,integration,faults}/**/*.test.ts'],
+          globalSetup: ['test/support/global-setup.ts'],
+          setupFiles: ['test/support/clean-up.ts'],
+          pool: 'forks',
+          maxWorkers: serverWorkers,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
+  },
+});

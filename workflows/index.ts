@@ -1,0 +1,2 @@
+export { replayPlan } from './replay-plan.ts';
+export { checkTarget } from './check-target.ts';

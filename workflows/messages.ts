@@ -1,0 +1,49 @@
+import { defineSearchAttributeKey } from '@temporalio/common';
+import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
+import type { Progress } from '../core/progress.ts';
+import type { Report } from '../core/report.ts';
+
+/** What others say to a running replay. Names are fixed: the Temporal CLI and UI use them too. */
+
+export const workflowType = 'replayPlan';
+export const taskQueue = 'durable-replay';
+
+/** Who asked and why; both optional, so that the signals work with no input at all. */
+export interface Request {
+  readonly by?: string;
+  readonly reason?: string;
+}
+
+export const pauseSignal = defineSignal<[Request?]>('pause');
+export const resumeSignal = defineSignal<[Request?]>('resume');
+export const cancelSignal = defineSignal<[Request?]>('cancel');
+
+export interface SetRate {
+  /** Records a second; null lifts the limit. */
+  readonly perSecond: number | null;
+}
+export const setRateUpdate = defineUpdate<SetRate, [SetRate]>('setRate');
+
+export const progressQuery = defineQuery<Progress>('progress');
+export const reportQuery = defineQuery<Report | null>('report');
+
+/** Failure types of a closed run: what the CLI turns into its exit status. */
+export const refusedFailure = 'ReplayRefused';
+
+export const searchAttributes = {
+  stream: defineSearchAttributeKey('ReplayStream', 'KEYWORD'),
+  state: defineSearchAttributeKey('ReplayState', 'KEYWORD'),
+  sink: defineSearchAttributeKey('ReplaySink', 'KEYWORD'),
+  rejected: defineSearchAttributeKey('ReplayRejected', 'INT'),
+} as const;
+
+export const searchAttributeNames: readonly string[] = Object.values(searchAttributes).map((key) => key.name);
+
+/** Workflow ids of `replay-stream`. Other ids work too: the fence is the owner in the durable's metadata. */
+export function replayWorkflowId(plan: {
+  readonly stream: string;
+  readonly durable_consumer: string;
+  readonly dry_run: boolean;
+}): string {
+  return `${plan.dry_run ? 'replay-dry' : 'replay'}:${plan.stream}:${plan.durable_consumer}`;
+}

@@ -1,0 +1,313 @@
+import {
+  allHandlersFinished,
+  ApplicationFailure,
+  CancellationScope,
+  condition,
+  continueAsNew,
+  isCancellation,
+  setCurrentDetails,
+  setHandler,
+  sleep,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { Owner } from '../core/consumer.ts';
+import type { Description } from '../core/description.ts';
+import { detailsMarkdown } from '../core/details.ts';
+import { paceMs } from '../core/pacing.ts';
+import { formatProblems } from '../core/problems.ts';
+import { noProgress, type Progress } from '../core/progress.ts';
+import type { Receipt } from '../core/receipt.ts';
+import type { Report, StopReason } from '../core/report.ts';
+import * as runs from '../core/run.ts';
+import type { RunState } from '../core/run.ts';
+import type { DeadLettered, Delivery, ReplayRequest } from '../core/steps.ts';
+import { acknowledge, closeRun, deadLetter, deliverBatch, describeStream, writeReport } from './activities.ts';
+import { blocked, createControl, enter, handleMessages, healed, unblock, whilePaused, type Control } from './control.ts';
+import { progressQuery, refusedFailure, reportQuery, searchAttributes } from './messages.ts';
+
+/** After a cancellation: how long dead letters, ACKs and the durable may take to be settled. */
+const cleanupMsMax = 60_000;
+/** Dead letters of one step: bounds its input in the history. */
+const deadLettersMax = 500;
+
+/** What continue-as-new carries: everything the next link needs to go on where this one stopped. */
+interface Carried {
+  readonly run: RunState;
+  readonly control: Pick<Control, 'paused' | 'ratePerSecond'>;
+}
+
+/** The frame around one link of a run: its memory, its controls, and the scope in which settling is shielded from cancel. */
+interface Link {
+  readonly request: ReplayRequest;
+  readonly control: Control;
+  readonly cleanup: CancellationScope;
+  run: RunState | null;
+  stopReason: StopReason | null;
+  /** The ACK in flight: at most one, overlapping the next delivery. */
+  acknowledging: Promise<void>;
+  /** Written, but its dead letters are not all stored yet. */
+  unsettled: Delivery | null;
+}
+
+/**
+ * One replay plan: describe, then a bounded loop of batches, then the report. Each batch is delivered (pulled and written),
+ * its rejects are dead-lettered, and only then it is acknowledged; the ACK of one batch overlaps the delivery of the next.
+ */
+export async function replayPlan(request: ReplayRequest, carried?: Carried): Promise<Report> {
+  const control = createControl(carried?.control);
+  const link: Link = {
+    request,
+    control,
+    cleanup: cleanupScope(),
+    run: carried?.run ?? null,
+    stopReason: null,
+    acknowledging: Promise.resolve(),
+    unsettled: null,
+  };
+  control.show = () => showDetails(link);
+  handleMessages(control);
+  handleQueries(link);
+  try {
+    const run = link.run ?? (await describe(link));
+    resumeWork(link, run);
+    if (run.description.plan.dry_run) return await finish(link, run, 'rehearsed', 'dry_run');
+    const reason = await replayBatches(link, run);
+    return await finish(link, run, 'completed', reason);
+  } catch (error) {
+    if (isCancellation(error)) await CancellationScope.nonCancellable(() => finishCanceled(link));
+    throw error;
+  }
+}
+
+async function describe(link: Link): Promise<RunState> {
+  const { control, request } = link;
+  const info = workflowInfo();
+  const described = await healed(control, () => describeStream({ ...request, firstRunId: info.firstExecutionRunId }));
+  if (described.kind === 'refused') {
+    enter(control, 'refused');
+    throw ApplicationFailure.create({
+      message: formatProblems(described.problems),
+      type: refusedFailure,
+      nonRetryable: true,
+      details: [described.problems],
+    });
+  }
+  const { description, predecessor } = described;
+  link.run = runs.startRun(description, ownerOf(description), predecessor, info.startTime.getTime());
+  if (description.searchAttributes) {
+    upsertSearchAttributes([
+      { key: searchAttributes.stream, value: description.plan.stream },
+      { key: searchAttributes.sink, value: description.sink.type },
+      { key: searchAttributes.rejected, value: 0 },
+    ]);
+  }
+  return link.run;
+}
+
+function ownerOf(description: Description): Owner {
+  const { namespace, workflowId, firstExecutionRunId } = workflowInfo();
+  return {
+    cluster: description.cluster,
+    namespace,
+    workflowId,
+    firstRunId: firstExecutionRunId,
+    fingerprint: description.fingerprint,
+  };
+}
+
+function resumeWork({ control }: Link, run: RunState): void {
+  control.hasSearchAttributes = run.description.searchAttributes;
+  if (control.ratePerSecond === undefined) control.ratePerSecond = run.description.plan.rate_limit_per_second;
+  control.working = 'running';
+  if (!run.description.plan.dry_run) enter(control, 'running');
+}
+
+/** Returns why the run is over. Continues as new by throwing, as the SDK does. */
+async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
+  const { control } = link;
+  for (;;) {
+    await whilePaused(control);
+    // A step that completes in spite of a cancellation hides it: ask the scope itself.
+    if (control.cancelRequested) await CancellationScope.current().cancelRequested;
+    const reason = runs.stopReason(run, Date.now());
+    if (reason !== null) return reason;
+    if (workflowInfo().continueAsNewSuggested) return await continueLink(link, run);
+
+    const beganMs = Date.now();
+    const delivery = await deliver(link, run);
+    link.unsettled = delivery;
+    const letters = await settling(link, () => storeDeadLetters(link, run, delivery));
+    await link.acknowledging;
+    runs.settle(run, delivery, letters, Date.now());
+    link.unsettled = null;
+    const { receipt } = delivery;
+    if (receipt !== null) link.acknowledging = settling(link, () => acknowledgeBatch(run, receipt));
+    showDetails(link);
+    showRejected(link, run, delivery);
+    await pace(control, { records: receipt?.count ?? 0, tookMs: Date.now() - beganMs });
+  }
+}
+
+/** Delivers the next batch until nothing stands between it and its ACK but its dead letters. */
+async function deliver({ control }: Link, run: RunState): Promise<Delivery> {
+  for (;;) {
+    const { resumes } = control;
+    const delivery = await healed(control, () => {
+      const next = runs.nextDelivery(run, control.ratePerSecond ?? null, Date.now());
+      return deliverBatch.executeWithOptions({ summary: `batch ${run.batchesTotal + 1} from ${next.cursor}` }, [next]);
+    });
+    const code = runs.objection(run, delivery);
+    if (code === null) return delivery;
+    // Nothing of this batch is dead-lettered or acknowledged: it is delivered again, and what the sink kept is a duplicate then.
+    run.consumerSequence = null;
+    await blocked(control, { code, detail: rejectDetail(delivery), retryMs: null, resumes });
+    runs.overrule(run, code);
+  }
+}
+
+function rejectDetail({ rejects }: Delivery): string {
+  const first = rejects[0]!;
+  return `${rejects.length} refused in this batch, first: sequence ${first.sequence}, ${first.code}${first.field === undefined ? '' : `, ${first.field}`}`;
+}
+
+async function storeDeadLetters({ control }: Link, run: RunState, { rejects }: Delivery): Promise<DeadLettered> {
+  const letters = { stored: 0, lostBodies: 0 };
+  for (let start = 0; start < rejects.length; start += deadLettersMax) {
+    const some = rejects.slice(start, start + deadLettersMax);
+    const step = { replay: runs.replayRef(run), target: run.description.target, rejects: some };
+    const done = await healed(control, () => deadLetter.executeWithOptions({ summary: `${some.length} dead letters` }, [step]));
+    letters.stored += done.stored;
+    letters.lostBodies += done.lostBodies;
+  }
+  return letters;
+}
+
+/** A failed ACK is deferred, not lost: the next put-back of the durable at the cursor settles it. */
+async function acknowledgeBatch(run: RunState, receipt: Receipt): Promise<void> {
+  try {
+    runs.noteAcknowledged(run, await acknowledge.executeWithOptions({ summary: `ACK to ${receipt.lastSequence}` }, [receipt]));
+  } catch {
+    runs.noteAcknowledged(run, { acked: 0, deferred: receipt.count });
+  }
+}
+
+function showRejected({ control }: Link, run: RunState, delivery: Delivery): void {
+  if (!control.hasSearchAttributes || delivery.rejects.length === 0) return;
+  upsertSearchAttributes([{ key: searchAttributes.rejected, value: run.counts.rejected }]);
+}
+
+/** Waits until the rate limit allows the next batch; a changed limit, pause or cancel ends the wait. */
+async function pace(control: Control, batch: { readonly records: number; readonly tookMs: number }): Promise<void> {
+  const limit = control.ratePerSecond ?? null;
+  const waitMs = paceMs(batch, limit);
+  if (waitMs > 0) await condition(() => control.ratePerSecond !== limit || control.paused, waitMs);
+}
+
+async function continueLink(link: Link, run: RunState): Promise<never> {
+  const { control, request } = link;
+  await link.acknowledging;
+  await condition(allHandlersFinished);
+  addWaits(run, control);
+  const { paused, ratePerSecond } = control;
+  return await continueAsNew<typeof replayPlan>(request, { run, control: { paused, ratePerSecond } });
+}
+
+/** Runs a step that a cancellation must not interrupt, within the time that a clean-up may take. */
+function settling<T>({ cleanup }: Link, step: () => Promise<T>): Promise<T> {
+  return cleanup.run(step);
+}
+
+/** Shielded from the workflow's cancellation, but ended by its own limit after it. */
+function cleanupScope(): CancellationScope {
+  const root = CancellationScope.current();
+  const shield = new CancellationScope({ cancellable: false });
+  const cleanup = new CancellationScope({ cancellable: true, parent: shield });
+  root.cancelRequested.catch(() => shield.run(() => sleep(cleanupMsMax)).then(() => cleanup.cancel()));
+  return cleanup;
+}
+
+async function finish(link: Link, run: RunState, state: 'rehearsed' | 'completed', reason: StopReason): Promise<Report> {
+  await link.acknowledging;
+  if (reason !== 'dry_run') await healed(link.control, () => settling(link, () => close(run, reason)));
+  return await conclude(link, run, state, reason);
+}
+
+async function close(run: RunState, reason: StopReason): Promise<void> {
+  runs.noteClosed(run, await closeRun(runs.closeRequest(run, reason)));
+}
+
+/** The durable is left at the cursor, the report is written; what is not settled stays un-ACKed and is named. */
+async function finishCanceled(link: Link): Promise<void> {
+  const { control, run } = link;
+  unblock(control);
+  enter(control, 'cancelling');
+  if (run === null || run.description.plan.dry_run) return;
+  await link.acknowledging;
+  if (link.unsettled !== null) run.warnings.push(unsettledWarning(link.unsettled));
+  try {
+    await settling(link, () => close(run, 'canceled'));
+  } catch {
+    run.warnings.push(`The durable consumer could not be settled at ${run.cursor}; the same plan started again puts it right.`);
+  }
+  await conclude(link, run, 'canceled', 'canceled');
+}
+
+function unsettledWarning({ receipt, rejects }: Delivery): string {
+  return (
+    `Records ${receipt?.firstSequence ?? 0} to ${receipt?.lastSequence ?? 0} were written but not acknowledged: ` +
+    `not all of their ${rejects.length} dead letters could be stored. The same plan started again goes on there.`
+  );
+}
+
+async function conclude(
+  link: Link,
+  run: RunState,
+  state: 'rehearsed' | 'completed' | 'canceled',
+  reason: StopReason,
+): Promise<Report> {
+  addWaits(run, link.control);
+  link.stopReason = reason;
+  enter(link.control, state);
+  const endedMs = Date.now();
+  const report = runs.report(run, state, reason, endedMs);
+  const file = run.description.plan.report_file;
+  if (file === null) return report;
+  try {
+    await writeReport({ file, report });
+    return report;
+  } catch {
+    run.warnings.push(
+      `The report file could not be written; this report is also the workflow's result and its query "report".`,
+    );
+    return runs.report(run, state, reason, endedMs);
+  }
+}
+
+function addWaits(run: RunState, control: Control): void {
+  run.pausedMs += control.pausedMs;
+  run.blockedMs += control.blockedMs;
+  control.pausedMs = 0;
+  control.blockedMs = 0;
+}
+
+function showDetails(link: Link): void {
+  if (link.run !== null) setCurrentDetails(detailsMarkdown(link.run.description, progressOf(link)));
+}
+
+function handleQueries(link: Link): void {
+  setHandler(progressQuery, () => progressOf(link), {
+    description: 'State, problem and what to do about it, counts, cursor, rate, percent, time left. No input.',
+  });
+  setHandler(
+    reportQuery,
+    () => (link.run === null ? null : runs.report(link.run, link.control.state, link.stopReason, Date.now())),
+    { description: 'The report as it stands; final once the run has ended. No input.' },
+  );
+}
+
+function progressOf({ control, run }: Link): Progress {
+  const { state, problem } = control;
+  if (run === null) return { ...noProgress, state, problem };
+  return runs.progress(run, { state, problem, ratePerSecond: control.ratePerSecond ?? null });
+}
