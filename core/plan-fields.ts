@@ -22,13 +22,13 @@ export const replaySchema = z.strictObject({
   }),
   subject_filters: z
     .array(filter)
+    .min(1)
+    .max(subjectFiltersMax)
     .optional()
     .meta({
       description: 'The scope, as several subjects or filters, none of which overlap. This or `subject_filter`.',
       expected: `a list of 1 to ${subjectFiltersMax} subjects or filters`,
       examples: [['orders.created', 'orders.updated']],
-      minItems: 1,
-      maxItems: subjectFiltersMax,
     }),
   durable_consumer: name.meta({
     description:
@@ -102,13 +102,15 @@ export const replaySchema = z.strictObject({
 });
 
 /** The plan file. Rules between fields are checked by `parsePlan`. */
-export const planFileSchema = z.strictObject({
-  $schema: z
-    .string()
-    .optional()
-    .meta({ description: 'For editors: where the JSON Schema of this file is. Not read otherwise.' }),
-  replay: replaySchema.meta({ description: 'The replay plan.' }),
-});
+export const planFileSchema = z
+  .strictObject({
+    $schema: z
+      .string()
+      .optional()
+      .meta({ description: 'For editors: where the JSON Schema of this file is. Not read otherwise.' }),
+    replay: replaySchema.meta({ description: 'The replay plan.', expected: 'an object' }),
+  })
+  .meta({ expected: 'an object, { "replay": { ... } }' });
 
 function reportFileProblem(file: string): string | undefined {
   const expected = 'expected a path below the report root that ends in .json or .md, such as reports/orders.json';

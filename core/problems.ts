@@ -24,10 +24,11 @@ export function problemAt(path: Path, message: string): Problem {
 /** Without repetitions, and no more than `problemsMax`: a file of a megabyte can hold a hundred thousand mistakes. */
 export function boundedProblems(problems: readonly Problem[]): Problem[] {
   const unique = [...new Map(problems.map((problem) => [JSON.stringify([problem.path, problem.message]), problem])).values()];
-  const rest = unique.length - problemsMax;
-  if (rest <= 0) return unique;
-  const more = { path: '', message: `and ${groupDigits(rest)} more ${rest === 1 ? 'problem' : 'problems'}` };
-  return [...unique.slice(0, problemsMax), more];
+  if (unique.length <= problemsMax) return unique;
+  return [
+    ...unique.slice(0, problemsMax),
+    { path: '', message: 'there are more problems; they are shown once these are mended' },
+  ];
 }
 
 /** `replay.subject_filters[2]`; a key that is not a plain name stands in brackets and quotes. */
@@ -52,7 +53,7 @@ export function shown(value: unknown): string {
 /** What kind of value it is, without showing it. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null';
-  if (Array.isArray(value)) return 'a list';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${groupDigits(value.length)}`;
   switch (typeof value) {
     case 'string':
       return value === '' ? 'an empty string' : 'a string';
@@ -105,15 +106,21 @@ function quoted(text: string): string {
   });
 }
 
+/** Letters to insert, drop, replace or swap with their neighbour. */
 function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
   for (let row = 1; row <= a.length; row++) {
     const current = [row];
     for (let column = 1; column <= b.length; column++) {
-      const replaced = previous[column - 1]! + (a[row - 1] === b[column - 1] ? 0 : 1);
-      current.push(Math.min(replaced, previous[column]! + 1, current[column - 1]! + 1));
+      const same = a[row - 1] === b[column - 1];
+      const replaced = rows[row - 1]![column - 1]! + (same ? 0 : 1);
+      const dropped = rows[row - 1]![column]! + 1;
+      const inserted = current[column - 1]! + 1;
+      const isSwap = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      const swapped = isSwap ? rows[row - 2]![column - 2]! + 1 : replaced;
+      current.push(Math.min(replaced, dropped, inserted, swapped));
     }
-    previous = current;
+    rows.push(current);
   }
-  return previous[b.length]!;
+  return rows[a.length]![b.length]!;
 }

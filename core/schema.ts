@@ -6,6 +6,7 @@
  * where the words derived from the schema ("a whole number from 1 to 10") do not say enough.
  */
 import { z } from 'zod';
+import { fileDepthMax, problemsMax } from './limits.ts';
 import { anyOf, boundedProblems, groupDigits, kindOf, nearest, problemAt, shown } from './problems.ts';
 import type { Parsed, Path, Problem } from './problems.ts';
 
@@ -32,8 +33,8 @@ export function ruledText(rule: (text: string) => string | undefined): z.ZodStri
 export interface CheckOptions {
   /** Where the value stands in the file. */
   readonly at: Path;
-  /** Whether messages may show the strings found: only where no field can hold a secret. */
-  readonly echoStrings: boolean;
+  /** Whether messages may show the values found: only where no field can hold a secret. */
+  readonly echo: boolean;
 }
 
 /** null counts as absent for optional fields. */
@@ -42,15 +43,19 @@ export function checkSchema<S extends z.ZodType>(schema: S, value: unknown, opti
   const result = schema.safeParse(given);
   if (result.success) return { ok: true, value: result.data };
   const translation = { schema, value: given, ...options };
-  return { ok: false, problems: boundedProblems(result.error.issues.flatMap((issue) => translate(issue, translation))) };
+  const problems: Problem[] = [];
+  for (const issue of result.error.issues) {
+    problems.push(...translate(issue, translation));
+    if (problems.length > problemsMax) break;
+  }
+  return { ok: false, problems: boundedProblems(problems) };
 }
 
 /** Drops fields that are null where the schema takes nothing but takes no null. */
 export function withoutNulls(schema: z.ZodType, value: unknown): unknown {
   if (Array.isArray(value)) {
-    return value.map((item, index) =>
-      childrenOf([schema], index).reduce<unknown>((rest, child) => withoutNulls(child, rest), item),
-    );
+    const elements = childrenOf([schema], 0);
+    return value.map((item) => elements.reduce<unknown>((rest, element) => withoutNulls(element, rest), item));
   }
   if (!isRecord(value)) return value;
   const kept = Object.entries(value).flatMap(([key, item]) => {
@@ -76,7 +81,7 @@ export function visiblePath(schema: z.ZodType, path: Path): Path {
 export function expectedBy(schema: z.ZodType): string {
   if (isSecret(schema)) return '{ "env": "REPLAY_SECRET_NAME" }';
   for (const layer of layersOf(schema)) {
-    const expected = layer.meta()?.['expected'];
+    const expected = metaOf(layer)['expected'];
     if (typeof expected === 'string') return expected;
   }
   return wordsOf(z.toJSONSchema(schema, { io: 'input', target: 'draft-07', unrepresentable: 'any' }));
@@ -92,27 +97,34 @@ export interface FieldDescription {
   readonly examples: readonly unknown[];
 }
 
-/** Every field of an object schema, objects within it included, in the order of the schema: for reference pages. */
+/** Every field of an object schema in the order of the schema, the fields of objects in it included: for reference pages. A
+ *  name that the user chooses is `NAME`. */
 export function describeFields(schema: z.ZodType, at: Path = []): FieldDescription[] {
-  return keysOf([schema]).flatMap((key) => {
+  if (at.length >= fileDepthMax) return [];
+  const chosen = layersOf(schema).flatMap((layer) => (layer instanceof z.ZodRecord ? [layer.valueType as z.ZodType] : []));
+  const fields = keysOf([schema]).flatMap((key) => {
     const field = childrenOf([schema], key)[0]!;
-    const meta = Object.assign(
-      {},
-      ...layersOf(field)
-        .map((layer) => layer.meta() ?? {})
-        .reverse(),
-    ) as Record<string, unknown>;
-    const described: FieldDescription = {
-      path: [...at, key],
-      expected: expectedBy(field),
-      required: !field.isOptional(),
-      secret: isSecret(field),
-      description: typeof meta['description'] === 'string' ? meta['description'] : '',
-      defaultValue: meta['default'] ?? field.safeParse(undefined).data,
-      examples: Array.isArray(meta['examples']) ? meta['examples'] : [],
-    };
+    const described = describeField(field, [...at, key]);
     return [described, ...(described.secret ? [] : describeFields(field, described.path))];
   });
+  return [...fields, ...chosen.flatMap((value) => describeFields(value, [...at, 'NAME']))];
+}
+
+function describeField(field: z.ZodType, path: Path): FieldDescription {
+  const meta: Record<string, unknown> = Object.assign({}, ...layersOf(field).map(metaOf).toReversed());
+  return {
+    path,
+    expected: expectedBy(field),
+    required: !field.isOptional(),
+    secret: isSecret(field),
+    description: typeof meta['description'] === 'string' ? meta['description'] : '',
+    defaultValue: meta['default'] ?? field.safeParse(undefined).data,
+    examples: Array.isArray(meta['examples']) ? meta['examples'] : [],
+  };
+}
+
+function metaOf(schema: z.ZodType): Record<string, unknown> {
+  return schema.meta() ?? {};
 }
 
 interface Translation extends CheckOptions {
@@ -131,7 +143,7 @@ function translate(issue: z.core.$ZodIssue, translation: Translation): Problem[]
   const schemas = path.reduce<readonly z.ZodType[]>(childrenOf, [translation.schema]);
   switch (issue.code) {
     case 'unrecognized_keys':
-      return issue.keys.map((key) => problem([...path, key], unknownField(key, keysOf(schemas))));
+      return issue.keys.slice(0, problemsMax + 1).map((key) => problem([...path, key], unknownField(key, keysOf(schemas))));
     case 'custom':
       return [problem(path, issue.message.replaceAll(/\s+/g, ' '))];
     case 'invalid_union': {
@@ -146,8 +158,13 @@ function translate(issue: z.core.$ZodIssue, translation: Translation): Problem[]
   const expected = anyOf([...new Set(schemas.map(expectedBy))]) || 'another value';
   const value = valueAt(translation.value, path);
   if (value === undefined) return [problem(path, `missing; expected ${expected}`)];
-  const got = typeof value === 'string' && !translation.echoStrings ? kindOf(value) : shown(value);
+  const got = translation.echo || isNumberOutOfRange(issue) ? shown(value) : kindOf(value);
   return [problem(path, `expected ${expected}, got ${got}`)];
+}
+
+function isNumberOutOfRange(issue: z.core.$ZodIssue): boolean {
+  if (issue.code === 'invalid_type') return issue.expected === 'int' && typeof issue.input !== 'string';
+  return (issue.code === 'too_big' || issue.code === 'too_small') && ['number', 'int'].includes(issue.origin);
 }
 
 /** The option of a union was not the one meant: another type altogether, or another `type` field. */
@@ -164,10 +181,10 @@ function nameExpected(schemas: readonly z.ZodType[], issue: z.core.$ZodIssueInva
   return pattern === undefined ? anyOf(keysOf(schemas)) || 'another name' : `a name matching ${pattern}`;
 }
 
-export function unknownField(key: string, known: readonly string[]): string {
-  const near = nearest(key, known);
-  const meant = near === undefined ? '' : `; did you mean ${near}?`;
-  return `unknown field${meant}${meant === '' ? '; ' : ' '}known here: ${known.join(', ')}`;
+function unknownField(key: string, known: readonly string[]): string {
+  const names = known.filter((name) => name !== '$schema');
+  const near = nearest(key, names);
+  return `unknown field; ${near === undefined ? '' : `did you mean ${near}? `}known here: ${names.join(', ')}`;
 }
 
 function secretAbove(schema: z.ZodType, path: Path): Path | undefined {
@@ -181,11 +198,13 @@ function secretAbove(schema: z.ZodType, path: Path): Path | undefined {
 }
 
 function isSecret(schema: z.ZodType): boolean {
-  return layersOf(schema).some((layer) => layer.meta()?.['secret'] === true);
+  return layersOf(schema).some((layer) => metaOf(layer)['secret'] === true);
 }
 
 /** The schema and everything it wraps or chooses between, from the outside in. */
-function layersOf(schema: z.ZodType): z.ZodType[] {
+function layersOf(schema: z.ZodType): readonly z.ZodType[] {
+  const known = layersBySchema.get(schema);
+  if (known !== undefined) return known;
   const layers = new Set<z.ZodType>();
   const visit = (layer: z.core.$ZodType): void => {
     if (!(layer instanceof z.ZodType) || layers.has(layer)) return;
@@ -193,8 +212,12 @@ function layersOf(schema: z.ZodType): z.ZodType[] {
     for (const inner of wrappedBy(layer)) visit(inner);
   };
   visit(schema);
+  layersBySchema.set(schema, [...layers]);
   return [...layers];
 }
+
+// Schemas do not change; a file of a megabyte asks a hundred thousand times.
+const layersBySchema = new WeakMap<z.ZodType, readonly z.ZodType[]>();
 
 function wrappedBy(schema: z.ZodType): readonly z.core.$ZodType[] {
   if (

@@ -75,7 +75,7 @@ const frameSchema = z.strictObject({
 
 /** Takes the document and the registry's specs. All problems at once; never a secret's value in a message. */
 export function parseTarget(document: unknown, specs: readonly SinkSpec[]): Parsed<ReplayTarget> {
-  const frame = checkSchema(frameSchema, document, { at: [], echoStrings: true });
+  const frame = checkSchema(frameSchema, document, { at: [], echo: true });
   if (!isRecord(document)) {
     return { ok: false, problems: [problemAt([], `expected an object with "sink", got ${kindOf(document)}`)] };
   }
@@ -138,7 +138,7 @@ function parseSink(sink: unknown, specs: readonly SinkSpec[]): Parsed<ReplayTarg
     const meant = near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
     return refused(['sink', 'type'], `expected ${oneOf}, got ${shown(type)}${meant}`);
   }
-  const checked = checkSchema(spec.config, sink, { at: ['sink'], echoStrings: false });
+  const checked = checkSchema(spec.config, sink, { at: ['sink'], echo: false });
   return checked.ok ? { ok: true, value: checked.value as ReplayTarget['sink'] } : checked;
 }
 

@@ -1,6 +1,6 @@
 import { ReplayFault, type FaultCode } from '../core/errors.ts';
 import { faultOfApi, faultOfClient, isNoResponders, jetStreamDisabled, type ApiError } from './faults.ts';
-import { openEnvelope, type Envelope } from './envelope.ts';
+import { headerBlockOf, openEnvelope } from './envelope.ts';
 import { readStatus } from './headers.ts';
 import { request, type Link, type RequestOptions } from './link.ts';
 
@@ -44,16 +44,16 @@ async function requestJson(link: Link, subject: string, body: object | null, opt
 }
 
 export type DirectAnswer =
-  { readonly kind: 'message'; readonly envelope: Envelope } | { readonly kind: 'none' } | { readonly kind: 'not_allowed' };
+  { readonly kind: 'message'; readonly headerBlock: Buffer } | { readonly kind: 'none' } | { readonly kind: 'not_allowed' };
 
 /** One direct get. `not_allowed`: nobody answers for this stream, because it lacks `allow_direct`. */
 export async function directGet(link: Link, stream: string, body: object, options?: RequestOptions): Promise<DirectAnswer> {
   try {
     const message = await request(link, `${link.api}.DIRECT.GET.${stream}`, JSON.stringify(body), options);
-    const envelope = openEnvelope(message);
-    const status = readStatus(envelope.headerBlock);
+    const headerBlock = headerBlockOf(openEnvelope(message));
+    const status = readStatus(headerBlock);
     // A stored message may have a status of its own in its first line; only a message has the server's sequence header.
-    if (status.code === 0 || envelope.headerBlock.includes('\r\nNats-Sequence: ')) return { kind: 'message', envelope };
+    if (status.code === 0 || headerBlock.includes('\r\nNats-Sequence: ')) return { kind: 'message', headerBlock };
     if (status.code === 404) return { kind: 'none' };
     throw new ReplayFault('unexpected', `direct get answered ${status.code}`);
   } catch (error) {

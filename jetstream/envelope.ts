@@ -8,9 +8,10 @@ export interface Envelope {
   readonly subject: Buffer;
   /** Empty when there is none. */
   readonly reply: Buffer;
-  /** From `NATS/1.0` to the blank line; empty when the message has no headers. */
-  readonly headerBlock: Buffer;
-  readonly body: Buffer;
+  /** The header block, from `NATS/1.0` to the blank line, and after it the body. */
+  readonly bytes: Buffer;
+  /** 0 when the message has no headers. */
+  readonly headerBytes: number;
 }
 
 /** The fields of the client's message that hold the bytes. They are private there: the version is pinned and a test holds it. */
@@ -23,14 +24,20 @@ const empty = Buffer.alloc(0);
 
 export function openEnvelope(message: Msg): Envelope {
   const raw = message as unknown as RawMessage;
-  const all = raw._rdata === undefined ? empty : asBuffer(raw._rdata);
-  const headerBytes = raw._msg.hdr;
   return {
     subject: asBuffer(raw._msg.subject),
     reply: raw._msg.reply === undefined ? empty : asBuffer(raw._msg.reply),
-    headerBlock: headerBytes > 0 ? all.subarray(0, headerBytes) : empty,
-    body: headerBytes > 0 ? all.subarray(headerBytes) : all,
+    bytes: raw._rdata === undefined ? empty : asBuffer(raw._rdata),
+    headerBytes: Math.max(0, raw._msg.hdr),
   };
+}
+
+export function headerBlockOf(envelope: Envelope): Buffer {
+  return envelope.bytes.subarray(0, envelope.headerBytes);
+}
+
+export function bodyOf(envelope: Envelope): Buffer {
+  return envelope.headerBytes === 0 ? envelope.bytes : envelope.bytes.subarray(envelope.headerBytes);
 }
 
 function asBuffer(bytes: Uint8Array): Buffer {
@@ -52,16 +59,21 @@ const ackPrefix = Buffer.from('$JS.ACK.');
 const shortTokens = 9;
 /** `$JS.ACK.<domain>.<account>.<stream>.<consumer>.` and five numbers, and perhaps one token more. */
 const longTokensMin = 11;
+const longTokensMax = 12;
 const nanosDigits = 9;
 const nanosPerSecond = 1_000_000_000n;
+/** Where the dots of the subject at hand are. One for all, since this runs for each message. */
+const dots = new Int32Array(longTokensMax - 1);
 
 /** null when the subject is not that of a delivered message: then the message is one of the server's status messages. */
 export function readDeliveryTokens(reply: Buffer): DeliveryTokens | null {
-  if (reply.length <= ackPrefix.length || !reply.subarray(0, ackPrefix.length).equals(ackPrefix)) return null;
-  const dots: number[] = [];
-  for (let i = 0; i < reply.length; i++) if (reply[i] === dot) dots.push(i);
-  const tokens = dots.length + 1;
-  if (tokens !== shortTokens && tokens < longTokensMin) return null;
+  if (!startsWith(reply, ackPrefix)) return null;
+  let count = 0;
+  for (let i = 0; i < reply.length; i++) {
+    if (reply[i] === dot) dots[count++] = i;
+  }
+  const tokens = count + 1;
+  if (tokens !== shortTokens && (tokens < longTokensMin || tokens > longTokensMax)) return null;
   // The token after this dot is the number of deliveries. Counted from the front: the long form may have a token more at its end.
   const at = tokens === shortTokens ? 3 : 5;
   const deliveries = readNumber(reply, dots[at]! + 1, dots[at + 1]!);
@@ -74,6 +86,11 @@ export function readDeliveryTokens(reply: Buffer): DeliveryTokens | null {
   const nanos = readNumber(reply, secondsEnd, timeEnd);
   if (Number.isNaN(deliveries + streamSequence + consumerSequence + seconds + nanos)) return null;
   return { deliveries, streamSequence, consumerSequence, timeNanos: BigInt(seconds) * nanosPerSecond + BigInt(nanos) };
+}
+
+function startsWith(bytes: Buffer, prefix: Buffer): boolean {
+  for (let i = 0; i < prefix.length; i++) if (bytes[i] !== prefix[i]) return false;
+  return true;
 }
 
 /** NaN when a byte is not a digit; 0 for no bytes. */

@@ -32,13 +32,28 @@ export function readHeaders(block: Buffer): Headers {
   return headers.size === 0 ? noHeaders : headers;
 }
 
-/** The value of `Nats-Msg-Id` in the exact spelling if there is one, else in any letter case; undefined when absent or empty. */
-export function readMessageId(headers: Headers): string | undefined {
-  if (headers.size === 0) return undefined;
+const messageIdStart = '\r\nNats-Msg-Id: ';
+const beyondAscii = /[\u0080-\u00ff]/;
+
+/**
+ * Of a message whose first `headerBytes` are its header block: the value of `Nats-Msg-Id` in the exact spelling if there is
+ * one, else in any letter case; undefined when absent or empty.
+ */
+export function readMessageId(bytes: Buffer, headerBytes: number): string | undefined {
+  if (headerBytes === 0) return undefined;
+  const text = bytes.toString('latin1', 0, headerBytes);
+  const at = text.indexOf(messageIdStart);
+  if (at >= 0) {
+    // The usual spelling is found without building the map of all headers.
+    const start = at + messageIdStart.length;
+    const value = text.slice(start, text.indexOf('\r\n', start));
+    if (!beyondAscii.test(value)) return value === '' ? undefined : value;
+  }
+  const headers = readHeaders(bytes.subarray(0, headerBytes));
   const exact = headers.get('Nats-Msg-Id')?.[0];
   if (exact !== undefined) return exact === '' ? undefined : exact;
   for (const [name, values] of headers) {
-    if (name.length === 11 && name.toLowerCase() === 'nats-msg-id' && values[0] !== '') return values[0];
+    if (name.toLowerCase() === 'nats-msg-id' && values[0] !== '') return values[0];
   }
   return undefined;
 }

@@ -9,6 +9,8 @@ export interface Link {
   readonly nc: NatsConnection;
   /** `$JS.API`, or that of a domain. */
   readonly api: string;
+  /** Of the connection's own inboxes. */
+  readonly inboxPrefix: string | undefined;
   /** Throws while there is no connection: the client would keep the request for a later one, or wait in vain. */
   ensureUp(): void;
   /** Calls back once, when the connection breaks or a publish or subscription that `concerns` accepts is refused. */
@@ -20,7 +22,14 @@ interface Watcher {
   readonly onFault: (fault: ReplayFault) => void;
 }
 
-export function openLink(nc: NatsConnection, domain?: string): Link {
+export interface LinkOptions {
+  /** JetStream domain. */
+  readonly domain?: string | undefined;
+  /** As given to the connection. */
+  readonly inboxPrefix?: string | undefined;
+}
+
+export function openLink(nc: NatsConnection, options: LinkOptions = {}): Link {
   const watchers = new Set<Watcher>();
   let down: ReplayFault | undefined;
 
@@ -53,7 +62,8 @@ export function openLink(nc: NatsConnection, domain?: string): Link {
 
   return {
     nc,
-    api: domain === undefined ? '$JS.API' : `$JS.${domain}.API`,
+    api: options.domain === undefined ? '$JS.API' : `$JS.${options.domain}.API`,
+    inboxPrefix: options.inboxPrefix,
     ensureUp() {
       if (nc.isClosed()) throw new ReplayFault('nats_unreachable', 'the connection is closed');
       if (down !== undefined) throw down;
@@ -79,7 +89,12 @@ export interface RequestOptions {
 }
 
 /** One request, one answer. Throws a fault, the signal's reason, or the client's own error for "no responders". */
-export async function request(link: Link, subject: string, body: Uint8Array | string, options: RequestOptions = {}): Promise<Msg> {
+export async function request(
+  link: Link,
+  subject: string,
+  body: Uint8Array | string,
+  options: RequestOptions = {},
+): Promise<Msg> {
   const { timeoutMs = requestTimeoutMs, headerBlock, signal } = options;
   signal?.throwIfAborted();
   link.ensureUp();

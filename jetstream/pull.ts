@@ -1,9 +1,10 @@
-import type { Msg } from 'nats';
+import { createInbox, type Msg } from 'nats';
 import { ReplayFault } from '../core/errors.ts';
 import type { ConsumerInfo } from './consumer-settings.ts';
-import { openEnvelope, readDeliveryTokens, type Envelope } from './envelope.ts';
+import { headerBlockOf, openEnvelope } from './envelope.ts';
 import { faultOfClient } from './faults.ts';
-import { readHeaders, readMessageId, readStatus, type Status } from './headers.ts';
+import { readDelivery } from './delivery.ts';
+import { readStatus, type Status } from './headers.ts';
 import type { Link } from './link.ts';
 import { consumerInfo } from './replay-consumer.ts';
 import type { Pulled, PulledRecord, PullRequest } from './source.ts';
@@ -158,16 +159,16 @@ function pullOnce(link: Link, request: PullRequest, ask: Ask, records: PulledRec
         if (error !== null) throw error;
         silentTicks = 0;
         const envelope = openEnvelope(message);
-        const record = readRecord(envelope, request);
+        const record = readDelivery(envelope, request);
         if (record === null) {
-          const status = readStatus(envelope.headerBlock);
+          const status = readStatus(headerBlockOf(envelope));
           if (status.code === 400) throw new ReplayFault('unexpected', 'the server does not understand the pull request');
           const word = readWord(status);
           if (word !== 'heartbeat') finish(word);
           return;
         }
         records.push(record);
-        bytes += envelope.subject.length + envelope.reply.length + envelope.headerBlock.length + envelope.body.length;
+        bytes += envelope.subject.length + envelope.reply.length + envelope.bytes.length;
         // The server says nothing more when the last message fills max_bytes to the byte.
         if (records.length === wanted || (ask.maxBytes !== null && bytes >= ask.maxBytes)) finish('full');
       } catch (fault) {
@@ -175,7 +176,7 @@ function pullOnce(link: Link, request: PullRequest, ask: Ask, records: PulledRec
       }
     };
 
-    const subscription = link.nc.subscribe(newInbox(link), { callback: receive });
+    const subscription = link.nc.subscribe(createInbox(link.inboxPrefix), { callback: receive });
     const inbox = subscription.getSubject();
     const ticker = setInterval(() => {
       silentTicks++;
@@ -199,25 +200,4 @@ function pullBody(ask: Ask): object {
     ...(ask.maxBytes === null ? {} : { max_bytes: ask.maxBytes }),
     ...(ask.waitMs > 0 ? { expires: ask.waitMs * nanosPerMilli, ...heartbeat } : {}),
   };
-}
-
-/** null for the server's own messages: they have no ACK subject. */
-export function readRecord(envelope: Envelope, from: { stream: string; incarnation: string }): PulledRecord | null {
-  const tokens = readDeliveryTokens(envelope.reply);
-  if (tokens === null) return null;
-  const headers = readHeaders(envelope.headerBlock);
-  const messageId = readMessageId(headers);
-  const record: PulledRecord = {
-    stream: from.stream,
-    incarnation: from.incarnation,
-    sequence: BigInt(tokens.streamSequence),
-    subject: envelope.subject.toString(),
-    timeNanos: tokens.timeNanos,
-    headers,
-    payload: envelope.body,
-    redelivered: tokens.deliveries > 1,
-    position: tokens.streamSequence,
-    consumerSequence: tokens.consumerSequence,
-  };
-  return messageId === undefined ? record : { ...record, messageId };
 }

@@ -21,7 +21,7 @@ export async function sequenceAt(link: Link, facts: StreamFacts, time: bigint): 
   if (facts.messages === 0) return beyond;
   if (facts.allowDirect) {
     const answer = await directGet(link, facts.stream, { start_time: formatTime(time), batch: 1 });
-    if (answer.kind === 'message') return Math.min(readPlace(answer.envelope.headerBlock).sequence, beyond);
+    if (answer.kind === 'message') return Math.min(readPlace(answer.headerBlock).sequence, beyond);
     if (answer.kind === 'none') {
       // A replica that lags behind may answer so: believe it only when the last message really is older.
       const last = await nextPlace(link, facts.stream, facts.lastSequence, true);
@@ -73,7 +73,9 @@ export async function timesRise(link: Link, facts: StreamFacts, first: number, l
 export function samplePoints(first: number, last: number, count: number): number[] {
   if (last < first) return [];
   const points = Math.min(count, last - first + 1);
-  return Array.from({ length: points }, (_, i) => (points === 1 ? first : first + Math.floor(((last - first) * i) / (points - 1))));
+  return Array.from({ length: points }, (_, i) =>
+    points === 1 ? first : first + Math.floor(((last - first) * i) / (points - 1)),
+  );
 }
 
 /** See Source.count. */
@@ -128,7 +130,7 @@ async function matchingFrom(link: Link, stream: string, sequence: number, filter
   const body = { seq: sequence, next_by_subj: filter, batch: 1 };
   const answer = await directGet(link, stream, body, { timeoutMs: countTimeoutMs });
   if (answer.kind === 'not_allowed') return null;
-  return answer.kind === 'none' ? 0 : readPlace(answer.envelope.headerBlock).pendingAfter + 1;
+  return answer.kind === 'none' ? 0 : readPlace(answer.headerBlock).pendingAfter + 1;
 }
 
 async function countBySubject(link: Link, facts: StreamFacts, scope: Scope): Promise<Counted> {

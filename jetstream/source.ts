@@ -1,5 +1,13 @@
+import type { NatsConnection } from 'nats';
 import type { Receipt } from '../core/receipt.ts';
 import type { Reject, ReplayRecord } from '../core/record.ts';
+import { acknowledge } from './acknowledgements.ts';
+import { duplicateWindowMs, isBound, publishDeadLetter } from './dead-letters.ts';
+import { openLink, withFaults, type LinkOptions } from './link.ts';
+import { pull } from './pull.ts';
+import { count, sequenceAt, timesRise } from './range.ts';
+import { deleteConsumer, markCompleted, putBack, readConsumer } from './replay-consumer.ts';
+import { describe } from './stream.ts';
 
 /**
  * All that a replay asks of JetStream. Every call throws ReplayFault (core/errors.ts) when the server cannot answer, and stops
@@ -148,4 +156,25 @@ export interface DeadLetter {
   readonly plan: string;
   readonly run: string;
   readonly attempt: number;
+}
+
+/** One source for a connection: it serves any number of replays at a time. Takes the settings of the connection as options. */
+export function createSource(nc: NatsConnection, options: LinkOptions = {}): Source {
+  const link = openLink(nc, options);
+  const asked = <T>(act: () => Promise<T>) => withFaults(undefined, act);
+  return {
+    describe: (stream) => asked(() => describe(link, stream)),
+    sequenceAt: (facts, timeNanos) => asked(() => sequenceAt(link, facts, timeNanos)),
+    count: (facts, scope) => asked(() => count(link, facts, scope)),
+    timesRise: (facts, first, last) => asked(() => timesRise(link, facts, first, last)),
+    readConsumer: (stream, durable) => asked(() => readConsumer(link, stream, durable)),
+    putBack: (spec, cursor) => asked(() => putBack(link, spec, cursor)),
+    deleteConsumer: (stream, durable) => asked(() => deleteConsumer(link, stream, durable)),
+    markCompleted: (spec) => asked(() => markCompleted(link, spec)),
+    pull: (request, signal) => withFaults(signal, () => pull(link, request, signal)),
+    acknowledge: (receipt, signal) => withFaults(signal, () => acknowledge(link, receipt, signal)),
+    isBound: (subject) => asked(() => isBound(link, subject)),
+    duplicateWindowMs: (subject) => asked(() => duplicateWindowMs(link, subject)),
+    publishDeadLetter: (letter, signal) => withFaults(signal, () => publishDeadLetter(link, letter, signal)),
+  };
 }

@@ -54,7 +54,7 @@ export async function nextPlace(link: Link, stream: string, sequence: number, al
   const body = { seq: sequence, next_by_subj: '>' };
   if (allowDirect) {
     const answer = await directGet(link, stream, body);
-    if (answer.kind === 'message') return readPlace(answer.envelope.headerBlock);
+    if (answer.kind === 'message') return readPlace(answer.headerBlock);
     if (answer.kind === 'none') return null;
   }
   return getMessage(link, stream, body);
@@ -65,6 +65,7 @@ export function readPlace(headerBlock: Buffer): Place & { readonly pendingAfter:
   const headers = readHeaders(headerBlock);
   const sequence = Number(lastValue(headers, 'Nats-Sequence'));
   const time = lastValue(headers, 'Nats-Time-Stamp');
-  if (!Number.isSafeInteger(sequence) || time === undefined) throw new ReplayFault('unexpected', 'direct get without its headers');
+  if (!Number.isSafeInteger(sequence) || time === undefined)
+    throw new ReplayFault('unexpected', 'direct get without its headers');
   return { sequence, timeNanos: timeNanos(time), pendingAfter: Number(lastValue(headers, 'Nats-Num-Pending') ?? NaN) };
 }

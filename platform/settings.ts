@@ -20,12 +20,9 @@ const schema = z.object({
   REPLAY_TARGETS: folder('./targets').meta({ description: 'Target files that a request may name.' }),
   REPLAY_METRICS_ADDRESS: z
     .string()
-    .regex(/^\S+:\d{1,5}$/, 'expected host:port, for example 127.0.0.1:9464')
-    .optional()
-    .meta({
-      description:
-        'Prometheus endpoint of the worker; unset: 127.0.0.1:9464 for the command `worker`; `off` is not needed elsewhere.',
-    }),
+    .regex(/^(\S+:\d{1,5}|off)$/, 'expected host:port, for example 127.0.0.1:9464, or off')
+    .default('127.0.0.1:9464')
+    .meta({ description: 'Prometheus endpoint of the worker, or `off`.' }),
   REPLAY_LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error'])
     .default('info')
@@ -36,23 +33,36 @@ export interface Settings {
   readonly dataRoot: string;
   readonly reportRoot: string;
   readonly targetsFolder: string;
-  readonly metricsAddress: string | undefined;
+  /** host:port, or `off`. */
+  readonly metricsAddress: string;
+  /** Whether the address was given: a default one that is in use only warns. */
+  readonly metricsRequired: boolean;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error';
 }
 
-/** Throws an Error naming every setting that is wrong, without their values. */
-export function readSettings(env: NodeJS.ProcessEnv): Settings {
+interface Problem {
+  readonly path: string;
+  readonly message: string;
+}
+
+export type SettingsParsed =
+  { readonly ok: true; readonly value: Settings } | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** All problems at once, each with its variable, without values. */
+export function readSettings(env: NodeJS.ProcessEnv): SettingsParsed {
   const parsed = schema.safeParse(env);
   if (!parsed.success) {
-    throw new Error(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('\n'));
+    return { ok: false, problems: parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })) };
   }
-  return {
+  const value = {
     dataRoot: parsed.data.REPLAY_DATA_ROOT,
     reportRoot: parsed.data.REPLAY_REPORT_ROOT,
     targetsFolder: parsed.data.REPLAY_TARGETS,
     metricsAddress: parsed.data.REPLAY_METRICS_ADDRESS,
+    metricsRequired: env['REPLAY_METRICS_ADDRESS'] !== undefined,
     logLevel: parsed.data.REPLAY_LOG_LEVEL,
   };
+  return { ok: true, value };
 }
 
 /** For the reference page. */

@@ -1,4 +1,12 @@
-import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import {
+  Client,
+  Connection,
+  isGrpcServiceError,
+  NamespaceNotFoundError,
+  ServiceError,
+  WorkflowNotFoundError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 
 /** How Temporal is reached: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TLS and profiles, as the `temporal` command knows them. */
@@ -59,3 +67,56 @@ export async function knownSearchAttributes(client: Client): Promise<ReadonlySet
   });
   return new Set(Object.keys(customAttributes));
 }
+
+export type TemporalFaultKind = 'unreachable' | 'no_answer' | 'denied' | 'no_namespace' | 'not_now' | 'invalid' | 'other';
+
+/** What a failed call says; null: the error is not from a call to Temporal. */
+export function temporalFault(error: unknown): TemporalFaultKind | null {
+  if (error instanceof NamespaceNotFoundError) return 'no_namespace';
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return 'no_answer';
+  const call = error instanceof ServiceError ? error.cause : error;
+  if (!isGrpcServiceError(call)) return error instanceof ServiceError ? 'other' : null;
+  return faultByGrpcCode[call.code] ?? 'other';
+}
+
+/** By the numbers of gRPC's status codes. */
+const faultByGrpcCode: Readonly<Record<number, TemporalFaultKind>> = {
+  3: 'invalid',
+  4: 'no_answer',
+  7: 'denied',
+  8: 'unreachable',
+  9: 'not_now',
+  14: 'unreachable',
+  16: 'denied',
+};
+
+/** A sentence for the person who called, what to do included. */
+export function temporalFaultText(fault: TemporalFaultKind, { address, namespace }: TemporalSettings, detail: string): string {
+  switch (fault) {
+    case 'unreachable':
+    case 'no_answer':
+      return `Temporal does not answer at ${address}. Check that it is up, then try again.`;
+    case 'denied':
+      return `Temporal at ${address} refused the login for the namespace ${namespace}. Check TEMPORAL_API_KEY, the TLS settings and the permissions.`;
+    case 'no_namespace':
+      return `Temporal at ${address} does not know the namespace ${namespace}. Check TEMPORAL_NAMESPACE.`;
+    case 'not_now':
+    case 'invalid':
+    case 'other':
+      return `Temporal at ${address} refused the call: ${detail}`;
+  }
+}
+
+/** When a worker last asked this queue for workflow tasks; null: none did within the last minutes. */
+export async function lastPollOf(client: Client, queue: string): Promise<Date | null> {
+  const { pollers } = await client.workflowService.describeTaskQueue({
+    namespace: client.options.namespace,
+    taskQueue: { name: queue },
+    taskQueueType: workflowTaskQueue,
+  });
+  const polledMs = (pollers ?? []).map(({ lastAccessTime }) => Number(lastAccessTime?.seconds ?? 0) * 1_000);
+  return polledMs.length === 0 ? null : new Date(Math.max(...polledMs));
+}
+
+/** temporal.api.enums.v1.TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW */
+const workflowTaskQueue = 1;

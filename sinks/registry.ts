@@ -15,6 +15,10 @@ export interface SinkSpec {
   readonly local: boolean;
   /** An example of the `sink` object. */
   readonly example: Readonly<Record<string, unknown>>;
+  /** Where `npm run certify` keeps what the contract suite found; see sinks/certification.ts. Absent: not certified. */
+  readonly evidence?: URL;
+  /** The part of a configuration that is certified by itself, such as `insert` and `upsert`. Absent: `default` for all. */
+  readonly modeOf?: (sink: Readonly<Record<string, unknown>>) => string;
   /** Loads the driver; `config` has passed the schema above. */
   load(): Promise<(config: never, context: SinkContext) => Sink>;
 }

@@ -79,6 +79,7 @@ export function guard(name: string, logFile: string, removeDirs: readonly string
       waiting.add(look);
       look();
     });
+  const startFailure = () => failure;
   const tell = (message: object) => {
     if (guardian.connected) guardian.send(message, () => {});
   };
@@ -88,7 +89,8 @@ export function guard(name: string, logFile: string, removeDirs: readonly string
       failure = undefined;
       tell({ kind: 'start', command, args, env: serverEnvironment(), logFile });
       await settled('starting', () => pid !== undefined || failure !== undefined);
-      if (failure !== undefined) throw new ServerSetupError(`${name} cannot be run: ${failure}`);
+      const reason = startFailure();
+      if (reason !== undefined) throw new ServerSetupError(`${name} cannot be run: ${reason}`);
     },
     async kill(signal) {
       if (pid === undefined) return;

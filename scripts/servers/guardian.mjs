@@ -10,7 +10,6 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync, rmSync } from 'node:fs';
 
 const { removeDirs, stopMs } = JSON.parse(process.argv[2]);
-/** @type {import('node:child_process').ChildProcess | undefined} */
 let server;
 let ending = false;
 

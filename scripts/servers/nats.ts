@@ -22,6 +22,7 @@ export interface NatsOptions {
   readonly config?: string;
   /** A user of that configuration who may ask for JetStream's account info; without, readiness is judged without a login. */
   readonly login?: { readonly user: string; readonly pass: string };
+  /** Default 2.10; topics need 2.14.2. */
   readonly minimum?: Version;
   readonly env?: NodeJS.ProcessEnv;
   readonly say?: Say;

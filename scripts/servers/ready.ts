@@ -9,7 +9,7 @@ const pollMs = 25;
 const portTaken = /address already in use|can't set .* port/i;
 
 /** A folder of its own for one server; its guardian removes it. */
-export function makeServerFolder(name: string): Promise<string> {
+function makeServerFolder(name: string): Promise<string> {
   return mkdtemp(join(tmpdir(), `durable-replay-${name}-`));
 }
 

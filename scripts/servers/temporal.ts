@@ -11,7 +11,7 @@ import { type Say, ServerSetupError } from './setup-error.ts';
 
 const readyMs = 60_000;
 const connectMs = 2_000;
-const verifyMs = 10_000;
+const verifyMs = 5_000;
 /** A CLI that prints no banner is taken as ready when it has survived this long and a server answers at its port. */
 const bannerMs = 5_000;
 const workflowService = 'temporal.api.workflowservice.v1.WorkflowService';
@@ -144,7 +144,7 @@ async function isServing(connection: Connection): Promise<boolean> {
   const health = await connection.withDeadline(Date.now() + connectMs, () =>
     connection.healthService.check({ service: workflowService }),
   );
-  return Number(health.status) === serving;
+  return health.status === serving;
 }
 
 async function uiAnswers(port: number): Promise<boolean> {

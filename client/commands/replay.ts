@@ -1,0 +1,48 @@
+import type { Client } from '@temporalio/client';
+import { exitStatus, type ExitStatus } from '../exit.ts';
+import { formatFileProblems, readRequest, type RequestFiles } from '../files.ts';
+import type { CheckedRequest } from '../request.ts';
+import type { Terminal } from '../terminal.ts';
+
+export interface ReplayOptions extends RequestFiles {
+  readonly detach: boolean;
+  readonly json: boolean;
+}
+
+/** Starts a plan and, unless detached, stays with it. Nothing is sent to Temporal when anything is wrong. */
+export async function replay(options: ReplayOptions, terminal: Terminal): Promise<ExitStatus> {
+  const reading = await readRequest(options, Date.now());
+  if (!reading.ok) {
+    terminal.err(formatFileProblems(reading.problems));
+    return exitStatus('refused');
+  }
+  // Loaded late: a refused plan needs no client of Temporal.
+  const { withTemporal } = await import('../connect.ts');
+  return await withTemporal((client) => startAndStay(client, reading.value, { options, terminal }));
+}
+
+interface Use {
+  readonly options: ReplayOptions;
+  readonly terminal: Terminal;
+}
+
+async function startAndStay(client: Client, checked: CheckedRequest, { options, terminal }: Use): Promise<ExitStatus> {
+  const { AlreadyRunning, startReplay } = await import('../replays.ts');
+  let started;
+  try {
+    started = await startReplay(client, checked.request);
+  } catch (error) {
+    if (!(error instanceof AlreadyRunning)) throw error;
+    terminal.err(error.message);
+    return exitStatus('refused');
+  }
+  if (options.detach) {
+    const { outJson } = await import('../terminal.ts');
+    if (options.json) outJson(terminal, { workflow_id: started.id, run_id: started.runId });
+    else terminal.out(`Started ${started.id}\n  follow it: replay-stream status ${started.id} --follow`);
+    return exitStatus('done');
+  }
+  terminal.err(`${checked.plan.dry_run ? 'Dry run' : 'Replay'} ${started.id} started.`);
+  const { attend } = await import('../attend.ts');
+  return await attend({ client, handle: started, terminal, json: options.json });
+}

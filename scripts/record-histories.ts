@@ -1,0 +1,147 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { connect, type NatsConnection } from 'nats';
+import type { Progress } from '../core/progress.ts';
+import { startServers } from './servers/servers.ts';
+
+/**
+ * Records one history of each kind of run for test/replay: `npx tsx scripts/record-histories.ts NAME...` (all without names).
+ * Record a new one when the workflow learns something new; keep the old ones, since runs of older code are still open.
+ */
+
+const folder = fileURLToPath(new URL('../test/replay/histories/', import.meta.url));
+const projectFolder = fileURLToPath(new URL('..', import.meta.url));
+const pollMs = 20;
+const waitMsMax = 60_000;
+
+interface Recording {
+  readonly name: string;
+  readonly records: number;
+  readonly plan?: Record<string, unknown>;
+  readonly target?: Record<string, unknown>;
+  /** Drives the run; by default it is only awaited. */
+  readonly act?: (handle: WorkflowHandle) => Promise<unknown>;
+}
+
+const recordings: readonly Recording[] = [
+  { name: 'dry-run', records: 100, plan: { dry_run: true } },
+  { name: 'completed', records: 300, plan: { batch_size: 100 } },
+  { name: 'adaptive-batches', records: 3_000 },
+  { name: 'drained', records: 50, plan: { end_sequence: null, stop_after_idle_seconds: 1 } },
+  { name: 'rejects', records: 300, plan: { batch_size: 100 }, target: { max_record_bytes: 30 } },
+  {
+    name: 'reject-budget-resumed',
+    records: 300,
+    plan: { batch_size: 100, max_rejects: 1 },
+    target: { max_record_bytes: 30 },
+    act: async (handle) => {
+      for (let blocks = 0; blocks < 2; blocks++) {
+        await until(handle, (progress) => progress.state === 'blocked');
+        await handle.signal('resume');
+        await until(handle, (progress) => progress.state !== 'blocked');
+      }
+    },
+  },
+  { name: 'refused', records: 10, plan: { start_sequence: 11 } },
+  {
+    name: 'paused-rate-canceled',
+    records: 1_000,
+    plan: { batch_size: 10, rate_limit_per_second: 100 },
+    act: async (handle) => {
+      await handle.signal('pause');
+      await until(handle, (progress) => progress.state === 'paused');
+      await handle.executeUpdate('setRate', { args: [{ perSecond: 50 }] });
+      await handle.signal('resume');
+      await until(handle, (progress) => progress.counts.written >= 30);
+      await handle.cancel();
+    },
+  },
+  {
+    name: 'cancel-signal',
+    records: 1_000,
+    plan: { batch_size: 10, rate_limit_per_second: 100 },
+    act: async (handle) => {
+      await until(handle, (progress) => progress.counts.written >= 10);
+      await handle.signal('cancel');
+    },
+  },
+  { name: 'continued', records: 800, plan: { batch_size: 2 } },
+];
+
+async function until(handle: WorkflowHandle, wanted: (progress: Progress) => boolean): Promise<void> {
+  const deadline = Date.now() + waitMsMax;
+  while (!wanted(await handle.query<Progress>('progress'))) {
+    if (Date.now() > deadline) throw new Error('the run did not get there in time');
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
+  }
+}
+
+async function fill(nats: NatsConnection, { name, records }: Recording): Promise<void> {
+  const manager = await nats.jetstreamManager();
+  await manager.streams.add({ name, subjects: [`${name}.>`], allow_direct: true });
+  const stream = nats.jetstream();
+  for (let i = 0; i < records; i++) {
+    await stream.publish(`${name}.a`, JSON.stringify({ i, pad: i % 100 === 7 ? 'a longer one than the others' : '' }));
+  }
+}
+
+async function record(client: Client, nats: NatsConnection, recording: Recording): Promise<void> {
+  const { name, records, plan, target, act } = recording;
+  await fill(nats, recording);
+  const request = {
+    plan: {
+      replay: {
+        stream: name,
+        subject_filter: `${name}.>`,
+        durable_consumer: 'recorded',
+        start_sequence: 1,
+        end_sequence: records,
+        max_messages: 100_000,
+        dry_run: false,
+        report_file: `${name}.json`,
+        ...plan,
+      },
+    },
+    target: { sink: { type: 'file', directory: name, ...target }, dead_letter: { subject: 'dlq.recorded' } },
+  };
+  const handle = await client.workflow.start('replayPlan', { taskQueue: 'durable-replay', workflowId: name, args: [request] });
+  await act?.(handle);
+  await handle.result().catch(() => undefined);
+  const history = await client.workflow.getHandle(name).fetchHistory();
+  await writeFile(join(folder, `${name}.json`), `${historyToJSON(history)}\n`);
+  process.stdout.write(`${name}: ${history.events?.length ?? 0} events\n`);
+}
+
+const wanted = process.argv.slice(2);
+const data = await mkdtemp(join(tmpdir(), 'durable-replay-histories-'));
+const servers = await startServers({ env: {} });
+const worker = spawn(process.execPath, ['--import', 'tsx', 'client/main.ts', 'worker'], {
+  cwd: projectFolder,
+  env: {
+    ...process.env,
+    NATS_URL: servers.natsUrl,
+    TEMPORAL_ADDRESS: servers.temporalAddress,
+    REPLAY_DATA_ROOT: join(data, 'data'),
+    REPLAY_REPORT_ROOT: join(data, 'reports'),
+    REPLAY_METRICS_ADDRESS: 'off',
+  },
+  stdio: ['ignore', 'ignore', 'inherit'],
+});
+const nats = await connect({ servers: servers.natsUrl });
+await (await nats.jetstreamManager()).streams.add({ name: 'DLQ', subjects: ['dlq.>'], duplicate_window: 3_600_000_000_000 });
+const connection = await Connection.connect({ address: servers.temporalAddress });
+const client = new Client({ connection });
+for (const recording of recordings) {
+  if (wanted.length === 0 || wanted.includes(recording.name)) await record(client, nats, recording);
+}
+await nats.close();
+await connection.close();
+worker.kill('SIGTERM');
+await new Promise((resolve) => worker.once('exit', resolve));
+await servers.stop();
+await rm(data, { recursive: true });

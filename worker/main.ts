@@ -1,0 +1,168 @@
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { Client } from '@temporalio/client';
+import { NativeConnection, Runtime, Worker, type WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker';
+import { createActivities } from '../activities/index.ts';
+import type { Parsed } from '../core/problems.ts';
+import { connectNats, readNatsSettings, type NatsSettings } from '../jetstream/connection.ts';
+import { createSource } from '../jetstream/source.ts';
+import { createLogger, type Logger } from '../platform/logger.ts';
+import { readSettings, type Settings } from '../platform/settings.ts';
+import { readTemporalSettings, type TemporalSettings } from '../platform/temporal.ts';
+import { taskQueue } from '../workflows/messages.ts';
+import { createDataRoot, createReportFolder } from './folders.ts';
+import { createRuns } from './runs.ts';
+import { createSecrets } from './secrets.ts';
+import { createSinkPool } from './sink-pool.ts';
+import { createTargets } from './targets.ts';
+
+/** How long a stopping worker lets its steps finish before it aborts them. */
+const shutdownGrace = '10s';
+
+export interface WorkerOptions {
+  readonly settings: Settings;
+  readonly temporal: TemporalSettings;
+  readonly nats: NatsSettings;
+  readonly env: NodeJS.ProcessEnv;
+  readonly log: Logger;
+  /** Its abort drains the worker: steps in flight finish within the grace or are handed back. */
+  readonly stop: AbortSignal;
+  /** Called once the worker polls. */
+  readonly onReady?: () => void;
+}
+
+/** All settings from the environment, or all that is wrong with them. */
+export function workerOptions(env: NodeJS.ProcessEnv, stop: AbortSignal): Parsed<WorkerOptions> {
+  const [settings, nats] = [readSettings(env), readNatsSettings(env)];
+  if (!settings.ok || !nats.ok) {
+    return { ok: false, problems: [...(settings.ok ? [] : settings.problems), ...(nats.ok ? [] : nats.problems)] };
+  }
+  const log = createLogger(settings.value.logLevel);
+  return { ok: true, value: { settings: settings.value, temporal: readTemporalSettings(), nats: nats.value, env, log, stop } };
+}
+
+/**
+ * The composition root: settings -> connections -> dependencies -> Worker.run -> drain. Resolves when the worker has drained
+ * after `stop`; rejects when it cannot start or dies. Writes nothing at start.
+ */
+export async function runWorker(options: WorkerOptions): Promise<void> {
+  const { settings, temporal, log } = options;
+  await installRuntime(settings, log);
+  const nats = await connectNats(options.nats);
+  try {
+    const connection = await connectWorker(temporal);
+    try {
+      const client = new Client({ connection, namespace: temporal.namespace });
+      const pool = createSinkPool({ dataRoot: settings.dataRoot, secret: createSecrets(options.env), log });
+      const worker = await Worker.create({
+        connection,
+        namespace: temporal.namespace,
+        taskQueue,
+        ...workflowSource(),
+        activities: createActivities({
+          source: createSource(nats),
+          sinks: pool,
+          targets: createTargets(settings.targetsFolder, pool),
+          runs: createRuns(client),
+          reports: createReportFolder(settings.reportRoot),
+          dataRoot: createDataRoot(settings.dataRoot),
+          log,
+        }),
+        ...limits,
+      });
+      await drainOnStop(worker, options);
+      await pool.close();
+    } finally {
+      await connection.close();
+    }
+  } finally {
+    await nats.drain().catch(() => undefined);
+  }
+}
+
+const limits: Partial<TemporalWorkerOptions> = {
+  shutdownGraceTime: shutdownGrace,
+  // The default throttle of 30 s would hide a cancellation from a step for that long.
+  maxHeartbeatThrottleInterval: '1s',
+  defaultHeartbeatThrottleInterval: '1s',
+  // After a lost worker the next workflow task waits this long for it before another worker takes over.
+  stickyQueueScheduleToStartTimeout: '5s',
+};
+
+async function drainOnStop(worker: Worker, { stop, log, onReady }: WorkerOptions): Promise<void> {
+  const shutDown = (): void => {
+    if (worker.getState() === 'RUNNING') worker.shutdown();
+  };
+  const running = worker.run();
+  stop.addEventListener('abort', shutDown, { once: true });
+  if (stop.aborted) shutDown();
+  log.info({ queue: taskQueue }, 'worker polls');
+  onReady?.();
+  try {
+    await running;
+    log.info({}, 'worker drained');
+  } finally {
+    stop.removeEventListener('abort', shutDown);
+  }
+}
+
+async function connectWorker(temporal: TemporalSettings): Promise<NativeConnection> {
+  try {
+    return await NativeConnection.connect(temporal.connection);
+  } catch (error) {
+    throw new Error(`Temporal does not answer at ${temporal.address}. Is it up, and is TEMPORAL_ADDRESS right?`, {
+      cause: error,
+    });
+  }
+}
+
+/** The built package brings its workflows bundled; from source they are bundled at start. */
+function workflowSource(): Pick<TemporalWorkerOptions, 'workflowBundle' | 'workflowsPath'> {
+  const bundle = fileURLToPath(new URL('../workflow-bundle.js', import.meta.url));
+  if (existsSync(bundle)) return { workflowBundle: { codePath: bundle } };
+  return { workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)) };
+}
+
+let runtimeInstalled = false;
+
+/** Once per process: the SDK's core has one runtime. */
+async function installRuntime({ metricsAddress, metricsRequired }: Settings, log: Logger): Promise<void> {
+  if (runtimeInstalled) return;
+  runtimeInstalled = true;
+  const metrics = metricsAddress !== 'off' && (await canListen(metricsAddress));
+  if (metricsAddress !== 'off' && !metrics) {
+    const message = `The metrics address ${metricsAddress} is in use. Set REPLAY_METRICS_ADDRESS to another one, or to off.`;
+    if (metricsRequired) throw new Error(message);
+    log.warn({}, message);
+  }
+  Runtime.install({
+    shutdownSignals: [],
+    logger: temporalLogger(log),
+    telemetryOptions: metrics ? { metrics: { prometheus: { bindAddress: metricsAddress } } } : {},
+  });
+}
+
+async function canListen(address: string): Promise<boolean> {
+  const colon = address.lastIndexOf(':');
+  const server = createServer();
+  return await new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(false));
+    server.listen(Number(address.slice(colon + 1)), address.slice(0, colon), () => server.close(() => resolve(true)));
+  });
+}
+
+/** The SDK's own lines: warnings and errors only, since normal operation is silent. Its metadata may hold inputs: left out. */
+function temporalLogger(log: Logger): NonNullable<Parameters<typeof Runtime.install>[0]['logger']> {
+  const nothing = (): void => undefined;
+  const warn = (message: string): void => log.warn({ from: 'temporal' }, message);
+  const error = (message: string): void => log.error({ from: 'temporal' }, message);
+  return {
+    log: (level, message) => (level === 'ERROR' ? error(message) : level === 'WARN' ? warn(message) : undefined),
+    trace: nothing,
+    debug: nothing,
+    info: nothing,
+    warn,
+    error,
+  };
+}

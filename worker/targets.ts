@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Targets } from '../activities/deps.ts';
+import { parseJson } from '../core/json.ts';
+import type { Parsed } from '../core/problems.ts';
+import { parseTarget, type ReplayTarget } from '../core/target.ts';
+import { certificationOf } from '../sinks/certification.ts';
+import { findSinkSpec, sinkSpecs } from '../sinks/registry.ts';
+import type { SinkPool } from './sink-pool.ts';
+
+/** A name, not a path: it cannot lead out of the targets folder. */
+const targetName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
+
+/** Targets come with the request, or by name from the worker's targets folder. */
+export function createTargets(folder: string, pool: SinkPool): Targets {
+  return {
+    async resolve(target) {
+      const document = typeof target === 'string' ? await readNamed(folder, target) : ({ ok: true, value: target } as const);
+      return document.ok ? parseTarget(document.value, sinkSpecs) : document;
+    },
+    isCertified: (type) => {
+      const spec = findSinkSpec(type);
+      return spec !== undefined && certificationOf(spec) !== null;
+    },
+    isLocal: (type) => findSinkSpec(type)?.local ?? false,
+    unopened: (use) => pool.build(use),
+  };
+}
+
+async function readNamed(folder: string, name: string): Promise<Parsed<unknown>> {
+  if (!targetName.test(name))
+    return refused(
+      'expected a target document, or the name (letters, digits, _ and -) of a file in the targets folder of the worker',
+    );
+  try {
+    return parseJson(await readFile(join(folder, `${name}.json`)));
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+      return refused(`no file "${name}.json" in the targets folder of the worker (REPLAY_TARGETS)`);
+    }
+    throw error;
+  }
+}
+
+function refused(message: string): Parsed<ReplayTarget> {
+  return { ok: false, problems: [{ path: 'target', message }] };
+}
