@@ -39,8 +39,8 @@ export interface BorrowedSink {
 export interface Targets {
   /** Takes a target document, or the name of a file in the targets folder. */
   resolve(target: unknown): Promise<Parsed<ReplayTarget>>;
-  /** Whether the sink type has been certified by the contract suite. */
-  isCertified(type: string): boolean;
+  /** Whether the contract suite has passed for this sink in the mode that it asks for. */
+  isCertified(sink: ReplayTarget['sink']): boolean;
   /** Whether the sink type lives below this machine's data root. */
   isLocal(type: string): boolean;
   /** A sink that was not opened, to probe. */

@@ -5,12 +5,12 @@ import type { Described, Description, Range, RangeCount } from '../core/descript
 import { ReplayFault } from '../core/errors.ts';
 import { fingerprintText } from '../core/fingerprint.ts';
 import { batchRecordsMax } from '../core/pacing.ts';
-import { parsePlan, type ReplayPlan } from '../core/plan.ts';
+import { checkStartSequence, checkStartTime, parsePlan, type ReplayPlan } from '../core/plan.ts';
 import type { Problem } from '../core/problems.ts';
 import type { DescribeRequest } from '../core/steps.ts';
 import { familyOf } from '../core/subjects.ts';
 import { checkPlanAgainstTarget, type ReplayTarget } from '../core/target.ts';
-import { formatTime, timeNanos } from '../core/time.ts';
+import { timeNanos } from '../core/time.ts';
 import type { ConsumerFacts, StreamFacts } from '../jetstream/source.ts';
 import type { Deps } from './deps.ts';
 import { step } from './step.ts';
@@ -58,7 +58,7 @@ function refused(problems: readonly Problem[]): Described {
 }
 
 function checkCertified({ targets }: Deps, { sink }: ReplayTarget): Problem[] {
-  if (targets.isCertified(sink.type)) return [];
+  if (targets.isCertified(sink)) return [];
   return [{ path: 'sink.type', message: `the sink "${sink.type}" has no certification; run: npm run certify -- ${sink.type}` }];
 }
 
@@ -96,20 +96,13 @@ interface Resolved {
 }
 
 async function resolveRange({ source }: Deps, plan: ReplayPlan, facts: StreamFacts): Promise<Resolved> {
-  const problems: Problem[] = [];
   const now = facts.serverTimeNanos;
-  const startNanos = plan.start_time === null ? null : timeNanos(plan.start_time);
-  if (startNanos !== null && startNanos > now) {
+  const problems = [...checkStartTime(plan, now), ...checkStartSequence(plan, facts.lastSequence)];
+  const first = plan.start_sequence ?? (await source.sequenceAt(facts, timeNanos(plan.start_time!)));
+  if (problems.length === 0 && first > facts.lastSequence) {
     problems.push({
       path: 'replay.start_time',
-      message: `lies in the future (the server's clock says ${formatTime(now)})`,
-    });
-  }
-  const first = startNanos === null ? plan.start_sequence! : await source.sequenceAt(facts, startNanos);
-  if (first > facts.lastSequence && problems.length === 0) {
-    problems.push({
-      path: startNanos === null ? 'replay.start_sequence' : 'replay.start_time',
-      message: `is past the end of the stream, whose last sequence is ${facts.lastSequence}`,
+      message: 'nothing was stored at or after it; expected a time before the end of the stream',
     });
   }
   const endNanos = plan.end_time === null ? null : timeNanos(plan.end_time);

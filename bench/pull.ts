@@ -1,8 +1,9 @@
 /**
- * How fast `pull` reads, as a ratio to the client's own `consumer.fetch` in the same run.
+ * How fast `pull` reads, as a ratio to the client's own `consumer.fetch` in the same run, and how long an ACK of a batch takes.
  * npx tsx bench/pull.ts [messages=100000] [batch=5000]; uses NATS_URL or starts a server of its own.
  */
 import { connect, type NatsConnection } from 'nats';
+import { receiptOf } from '../core/batch.ts';
 import { createSource, type ConsumerSpec } from '../jetstream/source.ts';
 import { startNats } from '../scripts/servers/nats.ts';
 
@@ -10,6 +11,7 @@ const bodyBytes = 288;
 const rounds = 5;
 const messages = Number(process.argv[2] ?? 100_000);
 const batch = Number(process.argv[3] ?? 5_000);
+const never = new AbortController().signal;
 const given = process.env['NATS_URL'];
 
 const server = given === undefined || given === '' ? await startNats() : null;
@@ -28,15 +30,16 @@ async function compare(nc: NatsConnection, withHeaders: boolean): Promise<void> 
   try {
     await fill(nc, stream, withHeaders);
     const ratios: number[] = [];
+    const acks: number[] = [];
     for (let round = 0; round < rounds; round++) {
       const fetched = await readWithFetch(nc, stream);
       const pulled = await readWithPull(nc, stream);
-      ratios.push(pulled / fetched);
-      print(`${withHeaders ? 'one header' : 'no headers'}: fetch ${rate(fetched)}, pull ${rate(pulled)} msg/s`);
+      ratios.push(pulled.perSecond / fetched);
+      acks.push(pulled.ackMs);
+      print(`${withHeaders ? 'one header' : 'no headers'}: fetch ${rate(fetched)}, pull ${rate(pulled.perSecond)} msg/s`);
     }
-    print(
-      `${withHeaders ? 'one header' : 'no headers'}: pull / fetch, median ${ratios.toSorted((a, b) => a - b)[rounds >> 1]!.toFixed(2)}`,
-    );
+    const label = withHeaders ? 'one header' : 'no headers';
+    print(`${label}: pull / fetch, median ${median(ratios).toFixed(2)}; ACK of ${batch}, median ${median(acks).toFixed(1)} ms`);
   } finally {
     await jsm.streams.delete(stream);
   }
@@ -75,7 +78,7 @@ async function readWithFetch(nc: NatsConnection, stream: string): Promise<number
   return messages / seconds;
 }
 
-async function readWithPull(nc: NatsConnection, stream: string): Promise<number> {
+async function readWithPull(nc: NatsConnection, stream: string): Promise<{ perSecond: number; ackMs: number }> {
   const source = createSource(nc);
   const { incarnation } = await source.describe(stream);
   const owner = { cluster: 'bench', namespace: 'bench', workflowId: 'bench', firstRunId: 'bench', fingerprint: 'bench' };
@@ -85,15 +88,25 @@ async function readWithPull(nc: NatsConnection, stream: string): Promise<number>
   const start = performance.now();
   let last = 0;
   for (let got = 0; got < messages;) {
-    const pulled = await source.pull(limits, new AbortController().signal);
+    const pulled = await source.pull(limits, never);
     if (pulled.records.length === 0) throw new Error(`pull ended: ${pulled.end}`);
     got += pulled.records.length;
     last = pulled.records.at(-1)!.position;
   }
   const seconds = (performance.now() - start) / 1000;
   if (last !== messages) throw new Error('pull did not reach the end');
+  await source.putBack(spec, 1);
+  const { records } = await source.pull(limits, never);
+  const acking = performance.now();
+  const outcome = await source.acknowledge(receiptOf(spec, records)!, never);
+  const ackMs = performance.now() - acking;
+  if (outcome !== 'confirmed') throw new Error('the ACK was deferred');
   await source.deleteConsumer(stream, 'pull');
-  return messages / seconds;
+  return { perSecond: messages / seconds, ackMs };
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
 }
 
 function rate(perSecond: number): string {

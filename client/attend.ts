@@ -32,7 +32,10 @@ async function conclude({ handle, terminal, json }: Attendance, end: FollowEnd):
     case 'ended':
       return tellResult(end.result, { id: handle.id, terminal, json });
     case 'blocked':
-      terminal.err(`${problemText(end.problem)}\n${waysBack(handle.id)}`);
+      terminal.err(`Still blocked, and nobody at a terminal to ask: leaving; the replay goes on waiting.`);
+      terminal.err(
+        `${problemText(end.problem)}\n${waysBack(handle.id)}\n  once it is mended: replay-stream resume ${handle.id}`,
+      );
       if (json) outJson(terminal, await handle.report());
       return exitStatus('blocked');
     case 'left':
@@ -55,7 +58,9 @@ export function tellResult({ state, report, message, exit }: ReplayResult, { id,
   }
   if (message !== null) terminal.err(message);
   if (report === null) {
-    terminal.err(`${id}: ${state}. Its report cannot be had just now, since no worker answers; later: replay-stream report ${id}`);
+    terminal.err(
+      `${id}: ${state}. Its report cannot be had just now, since no worker answers; later: replay-stream report ${id}`,
+    );
     return exit;
   }
   if (json) outJson(terminal, report);

@@ -13,8 +13,7 @@ export interface FileProblem extends Problem {
 }
 
 export type RequestReading =
-  | { readonly ok: true; readonly value: CheckedRequest }
-  | { readonly ok: false; readonly problems: readonly FileProblem[] };
+  { readonly ok: true; readonly value: CheckedRequest } | { readonly ok: false; readonly problems: readonly FileProblem[] };
 
 export interface RequestFiles {
   readonly planFile: string;

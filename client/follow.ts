@@ -44,12 +44,7 @@ export async function followReplay(options: FollowOptions): Promise<FollowEnd> {
   const following: Following = { ...options, over: over.signal, contact };
   const interrupts = interrupted(following);
   try {
-    return await Promise.race([
-      waitForEnd(following),
-      watchProgress(following),
-      watchSilence(following),
-      interrupts.answer,
-    ]);
+    return await Promise.race([waitForEnd(following), watchProgress(following), watchSilence(following), interrupts.answer]);
   } finally {
     over.abort();
     interrupts.stop();

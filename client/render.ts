@@ -35,7 +35,7 @@ export function problemText(problem: BlockedBy): string {
 export function progressBlock(progress: Progress): string {
   const { range, counts, problem, rejects } = progress;
   const limit = progress.rate_limit_per_second === null ? '' : ` (limit ${groupDigits(progress.rate_limit_per_second)})`;
-  const left = progress.secondsLeft === null ? '' : `, ${formatDuration(progress.secondsLeft)} left`;
+  const left = !progress.secondsLeft ? '' : `, ${formatDuration(progress.secondsLeft)} left`;
   const rows: [string, string][] = [
     ['range', `${range.first} to ${range.last ?? 'the end of the stream'}, cursor ${progress.cursor}`],
     ['rate', `${decimal(progress.rate)} records/s${limit}${left}`],
@@ -51,7 +51,7 @@ export function progressBlock(progress: Progress): string {
 /** What a finished run, or one still going on, comes to. */
 export function reportSummary(report: Report): string {
   const { plan, sink, range, timings, counts } = report;
-  const reason = report.stop_reason === null ? '' : ` (${report.stop_reason})`;
+  const reason = report.stop_reason === null || report.stop_reason === report.state ? '' : ` (${report.stop_reason})`;
   const rows: [string, string][] = [
     ['from', `stream ${plan.stream}, subjects ${plan.subject_families.join(', ')}`],
     [
@@ -77,7 +77,14 @@ export function reportSummary(report: Report): string {
 export function textTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]!.length)));
-  return all.map((row) => row.map((cell, column) => cell.padEnd(widths[column]!)).join('  ').trimEnd()).join('\n');
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column]!))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
 }
 
 /** 1.2 MiB */

@@ -123,8 +123,7 @@ export function replayHandle(client: Client, id: string): ReplayHandle {
     runId: null,
     report,
     facts: async () => factsOf(await ask(() => handle.describe())),
-    progress: (signal) =>
-      askWorker(() => within(client, signal, async () => await handle.query(messages.progressQuery))),
+    progress: (signal) => askWorker(() => within(client, signal, async () => await handle.query(messages.progressQuery))),
     pause: (request = {}) => ask(() => handle.signal(messages.pauseSignal, request)),
     resume: (request = {}) => ask(() => handle.signal(messages.resumeSignal, request)),
     cancel: async () => void (await ask(() => handle.cancel())),
@@ -206,8 +205,18 @@ function timed<T>(client: Client, ms: number, call: () => Promise<T>): Promise<T
   return client.withDeadline(Date.now() + ms, call);
 }
 
-function within<T>(client: Client, signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
-  return signal === undefined ? call() : client.withAbortSignal(signal, call);
+/** `client.withAbortSignal` leaves a listener behind with each call, so that each is given a signal of its own. */
+async function within<T>(client: Client, signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
+  if (signal === undefined) return await call();
+  const own = new AbortController();
+  const abort = (): void => own.abort();
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    return await client.withAbortSignal(own.signal, call);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
 }
 
 function factsOf(info: Omit<WorkflowExecutionInfo, 'raw'>): RunFacts {

@@ -48,9 +48,9 @@ function liveView(terminal: Terminal): View {
       terminal.draw(eraseLine);
       held = true;
     },
+    // The next progress draws the line: the question may still end its own.
     release() {
       held = false;
-      redraw();
     },
     close() {
       if (!held) terminal.draw(eraseLine);

@@ -18,7 +18,9 @@ export async function findByName(client: Client, name: ReplayName): Promise<Foun
     const facts = await findReplay(client, id);
     if (facts === null) continue;
     if (facts.type !== workflowType) {
-      throw new CommandFailure(`${id} is a workflow of the type ${facts.type}, not a replay. Replays: replay-stream list --all`);
+      throw new CommandFailure(
+        `${id} is a workflow of the type ${facts.type}, not a replay. Replays: replay-stream list --all`,
+      );
     }
     return { handle: replayHandle(client, id), facts };
   }

@@ -78,7 +78,7 @@ export function visiblePath(schema: z.ZodType, path: Path): Path {
 }
 
 /** Words for what a field takes: `a whole number from 1 to 10`, `"none" or "gzip"`. */
-export function expectedBy(schema: z.ZodType): string {
+function expectedBy(schema: z.ZodType): string {
   if (isSecret(schema)) return '{ "env": "REPLAY_SECRET_NAME" }';
   for (const layer of layersOf(schema)) {
     const expected = metaOf(layer)['expected'];

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Msg } from 'nats';
 import { ReplayFault } from '../core/errors.ts';
 import { formatTime } from '../core/time.ts';
-import { callApi, callApiOrThrow } from './api.ts';
+import { callApiOrThrow } from './api.ts';
 import { apiCode, faultOfApi, faultOfClient, isNoResponders, type ApiError } from './faults.ts';
 import { headerLines } from './headers.ts';
 import { request, type Link } from './link.ts';
@@ -188,18 +188,25 @@ function refusedFault(error: ApiError): ReplayFault {
   }
 }
 
-/** See Source.isBound: a stream that takes the subject refuses a message meant for another stream, and stores nothing. */
+/**
+ * See Source.isBound: a stream that takes the subject refuses a message meant for another stream, and stores nothing. A user
+ * who may not publish there, as in a dry run, asks for the stream's name instead.
+ */
 export async function isBound(link: Link, subject: string): Promise<boolean> {
   const headerBlock = Buffer.from(`${firstLine}Nats-Expected-Stream: ${noStream}${lineEnd}${lineEnd}`);
-  const message = await requestOfStream(link, subject, empty, headerBlock);
-  return message !== null && parsePubAck(message) !== null;
+  try {
+    const message = await requestOfStream(link, subject, empty, headerBlock);
+    return message !== null && parsePubAck(message) !== null;
+  } catch (error) {
+    if (error instanceof ReplayFault && error.code === 'nats_denied') return (await streamOf(link, subject)) !== undefined;
+    throw error;
+  }
 }
 
 /** See Source.duplicateWindowMs. */
 export async function duplicateWindowMs(link: Link, subject: string): Promise<number | null> {
   try {
-    const names = await callApi<{ streams?: readonly string[] | null }>(link, 'STREAM.NAMES', { subject });
-    const stream = names.ok ? names.value.streams?.[0] : undefined;
+    const stream = await streamOf(link, subject);
     if (stream === undefined) return null;
     const info = await callApiOrThrow<StreamInfo>(link, `STREAM.INFO.${stream}`, null, 'unexpected');
     return (info.config.duplicate_window ?? 0) / nanosPerMilli;
@@ -207,4 +214,10 @@ export async function duplicateWindowMs(link: Link, subject: string): Promise<nu
     if (error instanceof ReplayFault && error.code === 'nats_denied') return null;
     throw error;
   }
+}
+
+async function streamOf(link: Link, subject: string): Promise<string | undefined> {
+  const body = { subject };
+  const names = await callApiOrThrow<{ streams?: readonly string[] | null }>(link, 'STREAM.NAMES', body, 'unexpected');
+  return names.streams?.[0];
 }

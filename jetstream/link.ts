@@ -46,8 +46,10 @@ export function openLink(nc: NatsConnection, options: LinkOptions = {}): Link {
   };
   const follow = async () => {
     for await (const status of nc.status()) {
-      if (status.type === Events.Disconnect) breakDown(new ReplayFault('nats_unreachable'));
-      else if (status.type === Events.Reconnect) down = undefined;
+      if (status.type === Events.Disconnect) {
+        // A refused login ends the connection too, and is the better reason.
+        breakDown(down?.code === 'nats_denied' ? down : new ReplayFault('nats_unreachable'));
+      } else if (status.type === Events.Reconnect) down = undefined;
       else if (status.type === Events.Error) {
         if (status.permissionContext !== undefined) {
           tell(deniedFault(status.permissionContext), status.permissionContext.subject);
@@ -56,9 +58,10 @@ export function openLink(nc: NatsConnection, options: LinkOptions = {}): Link {
         }
       }
     }
-    breakDown(new ReplayFault('nats_unreachable', 'the connection is closed'));
   };
   void follow();
+  // The status does not end with the connection.
+  void nc.closed().then(() => breakDown(new ReplayFault('nats_unreachable', 'the connection is closed')));
 
   return {
     nc,

@@ -78,13 +78,13 @@ export async function pull(link: Link, request: PullRequest, signal: AbortSignal
         alone = true;
         break;
       case 'over_limit': {
-        const info = await consumerInfo(link, request.stream, request.durable, { signal });
+        const info = await lookAt(link, request, records, signal);
         if (info === null) return { records, end: 'broken' };
         caps = capsOf(info);
         break;
       }
       case 'nothing_more': {
-        const info = await consumerInfo(link, request.stream, request.durable, { signal });
+        const info = await lookAt(link, request, records, signal);
         if (info === null || othersPulled(info, records)) return { records, end: 'broken' };
         if (info.num_pending === 0) return { records, end: 'drained' };
         break;
@@ -92,6 +92,21 @@ export async function pull(link: Link, request: PullRequest, signal: AbortSignal
     }
     emptyRounds = brought > 0 ? 0 : emptyRounds + 1;
     if (emptyRounds >= emptyRoundsMax) return { records, end: 'broken' };
+  }
+}
+
+/** null when the durable is gone, or when records are here that would be lost with a fault that passes. */
+async function lookAt(
+  link: Link,
+  request: PullRequest,
+  records: readonly PulledRecord[],
+  signal: AbortSignal,
+): Promise<ConsumerInfo | null> {
+  try {
+    return await consumerInfo(link, request.stream, request.durable, { signal });
+  } catch (error) {
+    if (records.length > 0 && error instanceof ReplayFault && error.kind === 'retry') return null;
+    throw error;
   }
 }
 
@@ -115,7 +130,10 @@ function capsOf(info: ConsumerInfo): Caps {
 }
 
 /** The server has delivered more than we have: to somebody else, or into the void. */
-function othersPulled(info: ConsumerInfo, records: readonly PulledRecord[]): boolean {
+export function othersPulled(
+  info: Pick<ConsumerInfo, 'delivered'>,
+  records: readonly Pick<PulledRecord, 'consumerSequence'>[],
+): boolean {
   const last = records.at(-1);
   return last !== undefined && info.delivered.consumer_seq > last.consumerSequence;
 }

@@ -54,14 +54,22 @@ export async function bisect(
 }
 
 /** See Source.timesRise. */
-export async function timesRise(link: Link, facts: StreamFacts, first: number, last: number): Promise<boolean> {
+export function timesRise(link: Link, facts: StreamFacts, first: number, last: number): Promise<boolean> {
+  const range = { first: Math.max(first, facts.firstSequence), last: Math.min(last, facts.lastSequence) };
+  return riseAt(range, (sequence) => nextPlace(link, facts.stream, sequence, facts.allowDirect));
+}
+
+export async function riseAt(
+  range: { readonly first: number; readonly last: number },
+  placeAt: (sequence: number) => Promise<Place | null>,
+): Promise<boolean> {
   let previous: Place | null = null;
-  for (const start of samplePoints(Math.max(first, facts.firstSequence), Math.min(last, facts.lastSequence), timeSamples)) {
-    // Two neighbours each: streams with several sources mix their times from message to message.
+  for (const start of samplePoints(range.first, range.last, timeSamples)) {
+    // Two neighbours each: where a clock was set back, times fall from one message to the next.
     let sequence = Math.max(start, (previous?.sequence ?? 0) + 1);
-    for (let neighbour = 0; neighbour < 2 && sequence <= last; neighbour++) {
-      const place: Place | null = await nextPlace(link, facts.stream, sequence, facts.allowDirect);
-      if (place === null || place.sequence > last) return true;
+    for (let neighbour = 0; neighbour < 2 && sequence <= range.last; neighbour++) {
+      const place: Place | null = await placeAt(sequence);
+      if (place === null || place.sequence > range.last) return true;
       if (previous !== null && place.timeNanos < previous.timeNanos) return false;
       previous = place;
       sequence = place.sequence + 1;

@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 const minimumNode = [20, 19];
 const installMinutesMax = 15;
 const lockPollMs = 300;
+const parentPollMs = 500;
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const lockFile = join(root, '.cache', 'install.lock');
 
@@ -155,8 +156,20 @@ function runScript(file, parameters) {
       child.kill(signal);
     });
   }
+  stopWithNpm(child);
   child.on('error', (error) => fail(`Node could not start ${file}: ${error.message}`));
   child.on('exit', (status, signal) => process.exit(signal === null ? status : 128 + constants.signals[signal]));
+}
+
+/** A signal to npm ends npm and its shell, but not what the shell runs: we notice that our parent is gone. */
+function stopWithNpm(child) {
+  if (process.env.npm_lifecycle_event === undefined) return;
+  const parent = process.ppid;
+  const watch = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(watch);
+    child.kill('SIGTERM');
+  }, parentPollMs);
 }
 
 function fail(sentence, status = 1) {

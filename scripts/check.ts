@@ -10,7 +10,11 @@ interface Check {
 
 const folders = 'activities bench client core examples jetstream platform scripts sinks test worker workflows'.split(' ');
 const checks: readonly Check[] = [
-  { name: 'types', args: ['node_modules/typescript/bin/tsc', '-p', '.'], hint: 'mend the types' },
+  {
+    name: 'types',
+    args: ['node_modules/typescript/bin/tsc', '-p', '.', '--incremental', '--tsBuildInfoFile', '.cache/tsc.json'],
+    hint: 'mend the types',
+  },
   {
     name: 'lint',
     args: ['node_modules/oxlint/bin/oxlint', '--type-aware', '--deny-warnings'],
@@ -18,7 +22,16 @@ const checks: readonly Check[] = [
   },
   {
     name: 'format',
-    args: ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.'],
+    args: [
+      'node_modules/prettier/bin/prettier.cjs',
+      '--check',
+      '--cache',
+      '--cache-location',
+      '.cache/prettier',
+      '--log-level',
+      'warn',
+      '.',
+    ],
     hint: 'npx prettier --write .',
   },
   {

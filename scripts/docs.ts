@@ -6,6 +6,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
+import { cliPage } from './docs/cli-page.ts';
 import { errorsPage } from './docs/errors-page.ts';
 import { planSchemaText, targetSchemaText } from './docs/editor-schemas.ts';
 import { planPage } from './docs/plan-page.ts';
@@ -24,6 +25,7 @@ const generators: readonly Generator[] = [
   { file: 'docs/reference/target.md', text: targetPage },
   { file: 'docs/reference/sinks.md', text: sinksPage },
   { file: 'docs/reference/errors.md', text: errorsPage },
+  { file: 'docs/reference/cli.md', text: cliPage },
   { file: 'docs/schema/plan.schema.json', text: planSchemaText },
   { file: 'docs/schema/target.schema.json', text: targetSchemaText },
 ];

@@ -29,7 +29,11 @@ export function judge(run: Run): Verdict {
   const tests = run.files.flatMap((file) => file.assertionResults);
   const passed = tests.filter(({ status }) => status === 'passed').length;
   const failed = tests.filter(({ status }) => status === 'failed').length;
-  const skipped = tests.filter(({ status }) => status !== 'passed' && status !== 'failed');
+  // Where a hook failed, the tests that it kept from running are that one failure.
+  const sound = run.files.filter(({ status }) => status !== 'failed');
+  const skipped = (run.allowSkipped ? run.files : sound)
+    .flatMap((file) => file.assertionResults)
+    .filter(({ status }) => status !== 'passed' && status !== 'failed');
   const complaints = [...brokenFiles(run), ...missingSuites(run)];
   if (!run.allowSkipped) {
     for (const { fullName } of skipped) {

@@ -48,7 +48,7 @@ function runVitest(args: readonly string[]): Promise<number> {
     }, runMs);
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.on(signal, () => {
-        if (signal !== 'SIGINT' || process.stdin.isTTY !== true) vitest.kill(signal);
+        if (signal !== 'SIGINT' || !process.stdin.isTTY) vitest.kill(signal);
       });
     }
     vitest.on('error', reject);

@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Targets } from '../activities/deps.ts';
-import { parseJson } from '../core/json.ts';
 import type { Parsed } from '../core/problems.ts';
-import { parseTarget, type ReplayTarget } from '../core/target.ts';
-import { certificationOf } from '../sinks/certification.ts';
+import { parseTarget, parseTargetBytes, type ReplayTarget } from '../core/target.ts';
+import { isCertified } from '../sinks/certification.ts';
 import { findSinkSpec, sinkSpecs } from '../sinks/registry.ts';
 import type { SinkPool } from './sink-pool.ts';
 
@@ -15,25 +14,24 @@ const targetName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 export function createTargets(folder: string, pool: SinkPool): Targets {
   return {
     async resolve(target) {
-      const document = typeof target === 'string' ? await readNamed(folder, target) : ({ ok: true, value: target } as const);
-      return document.ok ? parseTarget(document.value, sinkSpecs) : document;
+      return typeof target === 'string' ? await readNamed(folder, target) : parseTarget(target, sinkSpecs);
     },
-    isCertified: (type) => {
-      const spec = findSinkSpec(type);
-      return spec !== undefined && certificationOf(spec) !== null;
+    isCertified: (sink) => {
+      const spec = findSinkSpec(sink.type);
+      return spec !== undefined && isCertified(spec, sink);
     },
     isLocal: (type) => findSinkSpec(type)?.local ?? false,
     unopened: (use) => pool.build(use),
   };
 }
 
-async function readNamed(folder: string, name: string): Promise<Parsed<unknown>> {
+async function readNamed(folder: string, name: string): Promise<Parsed<ReplayTarget>> {
   if (!targetName.test(name))
     return refused(
       'expected a target document, or the name (letters, digits, _ and -) of a file in the targets folder of the worker',
     );
   try {
-    return parseJson(await readFile(join(folder, `${name}.json`)));
+    return parseTargetBytes(await readFile(join(folder, `${name}.json`)), sinkSpecs);
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
       return refused(`no file "${name}.json" in the targets folder of the worker (REPLAY_TARGETS)`);

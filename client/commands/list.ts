@@ -37,7 +37,8 @@ export async function list({ all, state, limit, json }: ListOptions, terminal: T
 }
 
 function listText({ replays, more }: ReplayList, { closedToo, limit }: { closedToo: boolean; limit: number }): string {
-  if (replays.length === 0) return closedToo ? 'No replays.' : 'No replay is running. Those that ended: replay-stream list --all';
+  if (replays.length === 0)
+    return closedToo ? 'No replays.' : 'No replay is running. Those that ended: replay-stream list --all';
   const table = textTable(['ID', 'STATE', 'STREAM', 'SINK', 'REJECTED', 'STARTED'], replays.map(rowOf));
   return more ? `${table}\nThere are more: --limit ${2 * limit}` : table;
 }

@@ -7,6 +7,8 @@ import type { Terminal } from '../terminal.ts';
 export interface ReplayOptions extends RequestFiles {
   readonly detach: boolean;
   readonly json: boolean;
+  /** The verb that is spelled much like the plan file, if any. */
+  readonly meantVerb: string | null;
 }
 
 /** Starts a plan and, unless detached, stays with it. Nothing is sent to Temporal when anything is wrong. */
@@ -14,6 +16,7 @@ export async function replay(options: ReplayOptions, terminal: Terminal): Promis
   const reading = await readRequest(options, Date.now());
   if (!reading.ok) {
     terminal.err(formatFileProblems(reading.problems));
+    if (options.meantVerb !== null) terminal.err(`Or did you mean the verb: replay-stream ${options.meantVerb}`);
     return exitStatus('refused');
   }
   // Loaded late: a refused plan needs no client of Temporal.

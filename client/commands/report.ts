@@ -30,7 +30,9 @@ async function fetchReport({ handle, facts }: FoundReplay): Promise<Report> {
       });
     });
     if (report === null)
-      throw new CommandFailure(`${id} has nothing to report yet: the plan is still being described. Look: replay-stream status ${id}`);
+      throw new CommandFailure(
+        `${id} has nothing to report yet: the plan is still being described. Look: replay-stream status ${id}`,
+      );
     return report;
   }
   // A completed run's report is its result: Temporal has it, without a worker.

@@ -23,7 +23,8 @@ export async function status({ name, follow, json }: StatusOptions, terminal: Te
     const progress = await progressNow(found);
     if (json) outJson(terminal, { ...found.facts, progress });
     else terminal.out(statusText(found, progress));
-    if (progress === null) terminal.err(`No worker answers, so this is all that Temporal itself knows. Start one: replay-stream worker`);
+    if (progress === null)
+      terminal.err(`No worker answers, so this is all that Temporal itself knows. Start one: replay-stream worker`);
     return exitStatus('done');
   });
 }

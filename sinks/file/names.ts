@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 /**
  * What lies in a directory of the file sink:
  *
@@ -28,9 +30,9 @@ export function journalName(epoch: number): string {
   return `${pad(epoch)}.journal`;
 }
 
-/** `tag` keeps two attempts apart. */
-export function temporaryName(epoch: number, tag: string): string {
-  return `${pad(epoch)}-${tag}.tmp`;
+/** Never the same twice: what a crash left must not be in the way. */
+export function temporaryName(epoch: number): string {
+  return `${pad(epoch)}-${randomUUID().replaceAll('-', '')}.tmp`;
 }
 
 const OURS = /^(?<epoch>\d{8})(?<rest>-\d{6}\.jsonl(\.gz)?|\.claim|\.journal|-[0-9a-z]+\.tmp)$/;

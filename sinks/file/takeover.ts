@@ -105,7 +105,7 @@ async function cutOpenSegment(directory: Directory, claim: Claim, journal: Journ
   const source = await unlessMissing(directory.files.open(join(directory.path, segment), READ));
   if (source === null && proven.length > 0) throw new Corrupt(segment, 'a segment is missing');
   if (source === null) return null;
-  const copy = temporaryName(claim.epoch, 'cut');
+  const copy = temporaryName(claim.epoch);
   return await withHandle(source, async () =>
     withHandle(await directory.files.open(join(directory.indexPath, copy), CREATE, FILE_MODE), async (target) => {
       for (const batch of proven) {
@@ -165,7 +165,7 @@ async function installJournal(
   { segments, index, cuts }: Inheritance,
 ): Promise<Opened['journal']> {
   const bytes = encodeCheckpoint({ epoch, segments, index, cuts });
-  const temporary = join(indexPath, temporaryName(epoch, 'journal'));
+  const temporary = join(indexPath, temporaryName(epoch));
   const handle = await files.open(temporary, CREATE, FILE_MODE);
   try {
     await append(handle, bytes);

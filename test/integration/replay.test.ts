@@ -251,7 +251,8 @@ async function until(workflowId: string, wanted: (progress: Progress) => boolean
   for (;;) {
     const progress = await client.workflow.getHandle(workflowId).query<Progress>('progress');
     if (wanted(progress)) return progress;
-    if (Date.now() > deadline) throw new Error(`not reached; last: ${JSON.stringify(progress)}`);
+    const over = ['completed', 'canceled', 'refused'].includes(progress.state);
+    if (over || Date.now() > deadline) throw new Error(`not reached; last: ${JSON.stringify(progress)}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
@@ -333,7 +334,7 @@ describe('refusals create nothing', () => {
       }),
     ).toBe(
       [
-        'replay.start_sequence: is past the end of the stream, whose last sequence is 10',
+        'replay.start_sequence: 11 is past the end; the stream ends at 10',
         'dead_letter.subject: no stream takes "nowhere.at-all"; create one, for example: nats stream add DLQ --subjects "nowhere.at-all" --defaults --dupe-window 1h',
       ].join('\n'),
     );

@@ -16,7 +16,7 @@ import { isAlive } from '../support/processes.ts';
 import { connectTestNats, natsUrl, temporalAddress, uniqueName } from '../support/servers.ts';
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const goneMs = 15_000;
+const goneMs = 30_000;
 
 describe('the shared servers', () => {
   test('JetStream stores', async () => {

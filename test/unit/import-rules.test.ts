@@ -22,7 +22,10 @@ const files: Record<string, { imports: readonly string[]; breaks: readonly strin
     text: "import type { deliver } from '../activities/deliver.ts';\nexport type Deliver = typeof deliver;",
   },
   'workflows/messages.ts': { imports: ['@temporalio/common'], breaks: [] },
-  'workflows/by-value.ts': { imports: ['../activities/deliver.ts'], breaks: ['workflows', 'workflows-reach-no-node', 'workflows-reach-no-zod'] },
+  'workflows/by-value.ts': {
+    imports: ['../activities/deliver.ts'],
+    breaks: ['workflows', 'workflows-reach-no-node', 'workflows-reach-no-zod'],
+  },
   'workflows/two-hops-zod.ts': { imports: ['../core/plan.ts'], breaks: ['workflows-reach-no-zod'] },
   'workflows/two-hops-node.ts': { imports: ['../core/clock.ts'], breaks: ['workflows-reach-no-node'] },
   'workflows/client.ts': { imports: ['@temporalio/client'], breaks: ['workflows'] },

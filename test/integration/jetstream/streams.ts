@@ -35,7 +35,12 @@ export async function makeStream(nc: NatsConnection, config: Partial<StreamConfi
 }
 
 /** Sends numbered messages; returns when they are stored. */
-export async function fill(nc: NatsConnection, stream: TestStream, count: number, subject: (i: number) => string): Promise<void> {
+export async function fill(
+  nc: NatsConnection,
+  stream: TestStream,
+  count: number,
+  subject: (i: number) => string,
+): Promise<void> {
   const before = (await stream.jsm.streams.info(stream.name)).state.last_seq;
   for (let i = 0; i < count; i++) nc.publish(`${stream.root}.${subject(i)}`, `body-${i}`);
   await nc.flush();

@@ -24,9 +24,9 @@ setTimeout(() => {
 
 const script = `
 const word: string = process.argv.slice(2).join('+');
-console.log('ran ' + word);
 if (word === 'wait') { process.on('SIGTERM', () => process.exit(9)); setInterval(() => {}, 1000); }
 else process.exitCode = 5;
+console.log('ran ' + word);
 `;
 
 describe('in a fresh clone', () => {
@@ -70,10 +70,20 @@ describe('in a fresh clone', () => {
 
 test('a signal reaches the script, whose exit status comes back', async () => {
   const clone = await makeClone();
-  const run = bootstrap(clone, ['wait']);
-  await run.says('ran wait');
-  run.kill('SIGTERM');
-  expect((await run.ended).status).toBe(9);
+  const waiting = bootstrap(clone, ['wait']);
+  await waiting.says('ran wait');
+  waiting.kill('SIGTERM');
+  expect((await waiting.ended).status).toBe(9);
+});
+
+test('the script ends when npm is gone', async () => {
+  const clone = await makeClone();
+  const command = `"${process.execPath}" scripts/bootstrap.mjs scripts/hello.ts wait; true`;
+  const shell = run(clone, 'sh', ['-c', command], { npm_lifecycle_event: 'test' });
+  await shell.says('ran wait');
+  shell.kill('SIGKILL');
+  // Standard output closes when the last process that holds it has ended.
+  expect((await shell.ended).stdout).toContain('ran wait');
 });
 
 async function makeClone(): Promise<string> {
@@ -90,10 +100,14 @@ async function makeClone(): Promise<string> {
 }
 
 function bootstrap(clone: string, args: readonly string[], env: Record<string, string> = {}) {
-  const child = spawn(process.execPath, ['scripts/bootstrap.mjs', 'scripts/hello.ts', ...args], {
+  return run(clone, process.execPath, ['scripts/bootstrap.mjs', 'scripts/hello.ts', ...args], env);
+}
+
+function run(clone: string, command: string, args: readonly string[], env: Record<string, string>) {
+  const child = spawn(command, args, {
     cwd: clone,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, npm_execpath: join(clone, 'npm.js'), ...env },
+    env: { ...process.env, npm_lifecycle_event: undefined, npm_execpath: join(clone, 'npm.js'), ...env },
   });
   let stdout = '';
   let stderr = '';

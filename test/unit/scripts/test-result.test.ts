@@ -43,6 +43,11 @@ describe('the verdict on a run', () => {
     expect(judge(run({ files, exitStatus: 1 }))).toMatchObject({ line: '1 passed, 1 failed', failed: 1 });
   });
 
+  test('a hook that fails keeps its tests from running: one failure', () => {
+    const files = [file('unit/a.test.ts', ['passed']), file('unit/b.test.ts', ['skipped', 'skipped'], 'failed')];
+    expect(judge(run({ files, exitStatus: 1 }))).toMatchObject({ line: '1 passed, 1 failed', failed: 1 });
+  });
+
   test('vitest failed, or ran nothing at all', () => {
     expect(judge(run({ exitStatus: 1 })).failed).toBe(1);
     expect(judge(run({ files: [], exitStatus: 1, required: [] })).line).toBe('0 passed, 1 failed');

@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { natsAddresses, parseInfo, readNatsInfo } from '../../../scripts/servers/nats-info.ts';
 import { atFileEnd } from '../../support/file-end.ts';
@@ -37,7 +37,7 @@ describe('the INFO line', () => {
   });
 });
 
-async function serve(onConnection: (socket: import('node:net').Socket) => void): Promise<number> {
+async function serve(onConnection: (socket: Socket) => void): Promise<number> {
   const server: Server = createServer((socket) => {
     socket.on('error', () => {});
     onConnection(socket);

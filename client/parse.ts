@@ -1,0 +1,391 @@
+import { readFileSync } from 'node:fs';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { planLimits } from '../core/limits.ts';
+import { groupDigits, nearest } from '../core/problems.ts';
+import type { ReplayState } from '../core/progress.ts';
+import type { CancelOptions } from './commands/cancel.ts';
+import type { CheckOptions } from './commands/check.ts';
+import type { DevOptions } from './commands/dev.ts';
+import type { ListOptions } from './commands/list.ts';
+import type { PauseOptions } from './commands/pause.ts';
+import type { RateOptions } from './commands/rate.ts';
+import type { ReplayOptions } from './commands/replay.ts';
+import type { ReportOptions } from './commands/report.ts';
+import type { ResumeOptions } from './commands/resume.ts';
+import type { StatusOptions } from './commands/status.ts';
+import type { WorkerOptions } from './commands/worker.ts';
+import { exitStatuses } from './exit.ts';
+import type { ReplayName } from './which.ts';
+
+/** What each command is given. Reading the command line decides nothing else; see act.ts. */
+export interface Invocations {
+  readonly replay: ReplayOptions;
+  readonly status: StatusOptions;
+  readonly list: ListOptions;
+  readonly pause: PauseOptions;
+  readonly resume: ResumeOptions;
+  readonly cancel: CancelOptions;
+  readonly rate: RateOptions;
+  readonly report: ReportOptions;
+  readonly check: CheckOptions;
+  readonly worker: WorkerOptions;
+  readonly dev: DevOptions;
+}
+
+export type Verb = keyof Invocations;
+export type Invocation = { [V in Verb]: { readonly verb: V; readonly options: Invocations[V] } }[Verb];
+
+export interface Output {
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+}
+
+/** Throws CommanderError for help, version and wrong usage, whose text is then already written. */
+export function parseCommandLine(words: readonly string[], output: Output): Invocation {
+  let invocation: Invocation | undefined;
+  const program = createProgram((parsed) => (invocation = parsed), output);
+  program.parse(words, { from: 'user' });
+  if (invocation === undefined) throw new Error('a command line without a command');
+  return invocation;
+}
+
+export interface Example {
+  readonly command: string;
+  readonly does: string;
+}
+
+const examples = new WeakMap<Command, readonly Example[]>();
+
+export function examplesOf(command: Command): readonly Example[] {
+  return examples.get(command) ?? [];
+}
+
+/** The whole command line; `found` is told what was asked for. */
+export function createProgram(found: (invocation: Invocation) => void, output: Output): Command {
+  const program = new Command('replay-stream');
+  program
+    .exitOverride()
+    .configureOutput({ writeOut: output.out, writeErr: output.err })
+    .showHelpAfterError('(replay-stream --help shows everything)')
+    .configureHelp({ subcommandTerm: (verb) => `${verb.name()} ${verb.usage().replace('[options]', '').trim()}`.trim() })
+    .helpCommand('help [verb]', 'show the help of a verb')
+    .version(packageVersion(), '-V, --version', 'show the version')
+    .helpOption('-h, --help', 'show this help')
+    // Otherwise --json after a verb would be taken for the main form's.
+    .enablePositionalOptions();
+  mainForm(program, found);
+  for (const define of [status, list, pause, resume, cancel, rate, report, check, worker, dev]) define(program, found);
+  program.addHelpText('after', `\n${exitText()}`);
+  return program;
+}
+
+type Found = (invocation: Invocation) => void;
+
+interface MainFlags {
+  readonly dryRun?: true;
+  readonly execute?: true;
+  readonly detach?: true;
+  readonly json?: true;
+}
+
+function mainForm(program: Command, found: Found): void {
+  program
+    .description(
+      'Replays a bounded range of a NATS JetStream stream into a sink, as a durable Temporal workflow: it goes on whatever ' +
+        'happens to this command.',
+    )
+    .usage('PLAN TARGET [options]\n       replay-stream VERB [options]')
+    .argument('[PLAN]', 'plan file; one that is named like a verb as ./status')
+    .argument('[TARGET]', 'target file, or the name of a target in the targets folder of the worker')
+    .addOption(new Option('--dry-run', 'only say what would be replayed, whatever the plan says').conflicts('execute'))
+    .addOption(new Option('--execute', 'write, whatever the plan says').conflicts('dryRun'))
+    .option('--detach', 'start it and leave')
+    .option('--json', 'the report as one JSON object on standard output, nothing else there')
+    .hook('preSubcommand', (root, verb) => {
+      if (Object.keys(root.opts()).length > 0)
+        root.error(`error: options stand after the verb: replay-stream ${verb.name()} ...`);
+    })
+    .action((planFile: string | undefined, targetFile: string | undefined, flags: MainFlags) => {
+      if (planFile === undefined) return program.help({ error: true });
+      const meantVerb = nearestVerb(program, planFile);
+      if (targetFile === undefined) return program.error(missingTarget(meantVerb));
+      const dryRun = flags.dryRun ? true : flags.execute ? false : undefined;
+      found({
+        verb: 'replay',
+        options: { planFile, targetFile, dryRun, detach: flags.detach === true, json: flags.json === true, meantVerb },
+      });
+    });
+  withExamples(program, [
+    { command: 'replay-stream plan.json target.json --dry-run', does: 'say what would be replayed' },
+    { command: 'replay-stream plan.json target.json --execute', does: 'replay, with a progress bar' },
+    { command: 'replay-stream plan.json warehouse --execute --detach', does: "into a target of the worker's; leave at once" },
+  ]);
+}
+
+function nearestVerb(program: Command, word: string): string | null {
+  return (
+    nearest(
+      word,
+      program.commands.map((command) => command.name()),
+    ) ?? null
+  );
+}
+
+function missingTarget(meantVerb: string | null): string {
+  return `error: missing TARGET${meantVerb === null ? '' : `; or did you mean the verb ${meantVerb}?`}`;
+}
+
+function status(program: Command, found: Found): void {
+  const verb = program
+    .command('status')
+    .summary('how far a replay is')
+    .description('Shows how far a replay is, and what to do when it is blocked.')
+    .usage('[ID | STREAM DURABLE] [options]')
+    .argument('[name...]', 'workflow id, or stream and durable consumer; without: the one that runs, or the last one')
+    .option('--follow', 'stay with it until it ends, as the main form does; exit status as there')
+    .option('--json', 'one JSON object')
+    .action((words: string[], flags: { follow?: true; json?: true }) => {
+      const name = words.length === 0 ? null : nameOf(verb, words);
+      found({ verb: 'status', options: { name, follow: flags.follow === true, json: flags.json === true } });
+    });
+  withExamples(verb, [
+    { command: 'replay-stream status ORDERS orders-replay-2026-05', does: 'by stream and durable consumer' },
+    { command: 'replay-stream status replay:ORDERS:orders-replay-2026-05 --follow', does: 'by id; stay until it ends' },
+  ]);
+}
+
+const states = [
+  'describing',
+  'rehearsed',
+  'awaiting_approval',
+  'running',
+  'paused',
+  'blocked',
+  'cancelling',
+  'completed',
+  'canceled',
+  'failed',
+] as const satisfies readonly ReplayState[];
+const listDefault = 20;
+const listMax = 1_000;
+
+function list(program: Command, found: Found): void {
+  const verb = program
+    .command('list')
+    .summary('replays, the newest first')
+    .description('Lists replays, those that run first, then the newest.')
+    .usage('[options]')
+    .option('--all', 'those that ended too')
+    .addOption(new Option('--state <state>', 'only those in this state').choices(states))
+    .option('--limit <n>', `at most so many, up to ${groupDigits(listMax)}`, wholeNumber(1, listMax), listDefault)
+    .option('--json', 'one JSON object')
+    .action((flags: { all?: true; state?: ReplayState; limit: number; json?: true }) => {
+      const { all, state, limit, json } = flags;
+      found({ verb: 'list', options: { all: all === true, state: state ?? null, limit, json: json === true } });
+    });
+  withExamples(verb, [
+    { command: 'replay-stream list --state blocked', does: 'what waits for a person' },
+    { command: 'replay-stream list --all --limit 100 --json', does: 'for a script' },
+  ]);
+}
+
+function pause(program: Command, found: Found): void {
+  const verb = controlVerb(program, 'pause', 'stop after the batch in flight')
+    .description('Pauses a replay after its batch in flight, for as long as you like: nothing is held open, nothing expires.')
+    .option('--reason <text>', "kept in the run's history")
+    .action((words: string[], { reason, json }: { reason?: string; json?: true }) => {
+      found({ verb: 'pause', options: { name: nameOf(verb, words), reason: reason ?? null, json: json === true } });
+    });
+  withExamples(verb, [
+    { command: 'replay-stream pause ORDERS orders-replay-2026-05 --reason "maintenance"', does: 'go on with resume' },
+  ]);
+}
+
+function resume(program: Command, found: Found): void {
+  const verb = controlVerb(program, 'resume', 'go on after pause; try again when blocked')
+    .description('Goes on after pause. A blocked replay tries again at once; over its reject budget, it is granted one more.')
+    .option('--reason <text>', "kept in the run's history")
+    .action((words: string[], { reason, json }: { reason?: string; json?: true }) => {
+      found({ verb: 'resume', options: { name: nameOf(verb, words), reason: reason ?? null, json: json === true } });
+    });
+  withExamples(verb, [{ command: 'replay-stream resume ORDERS orders-replay-2026-05', does: 'go on' }]);
+}
+
+function cancel(program: Command, found: Found): void {
+  const verb = controlVerb(program, 'cancel', 'end a replay')
+    .description(
+      'Ends a replay: what is written is settled, the durable consumer is kept, and the same plan started again goes on there. ' +
+        'Waits up to 90 s for the end.',
+    )
+    .option('--no-wait', 'ask only')
+    .action((words: string[], { wait, json }: { wait: boolean; json?: true }) => {
+      found({ verb: 'cancel', options: { name: nameOf(verb, words), wait, json: json === true } });
+    });
+  withExamples(verb, [{ command: 'replay-stream cancel ORDERS orders-replay-2026-05', does: 'end it and show its report' }]);
+}
+
+function rate(program: Command, found: Found): void {
+  const { min, max } = planLimits.rate_limit_per_second;
+  const verb = program
+    .command('rate')
+    .summary('set or lift the rate limit')
+    .description('Sets the most records a second of a running replay, at once, or lifts the limit.')
+    .usage('(ID | STREAM DURABLE) (N | off) [options]')
+    .argument('<words...>', `workflow id, or stream and durable consumer; then ${min} to ${groupDigits(max)} records/s, or off`)
+    .option('--json', 'one JSON object')
+    .action((words: string[], flags: { json?: true }) => {
+      const limit = words.at(-1)!;
+      const name = words.slice(0, -1);
+      if (name.length === 0) return verb.error(`error: expected an ID (or STREAM DURABLE), then a number or off`);
+      found({
+        verb: 'rate',
+        options: { name: nameOf(verb, name), perSecond: rateOf(verb, limit), json: flags.json === true },
+      });
+    });
+  withExamples(verb, [
+    { command: 'replay-stream rate ORDERS orders-replay-2026-05 500', does: 'at most 500 records/s' },
+    { command: 'replay-stream rate replay:ORDERS:orders-replay-2026-05 off', does: 'no limit' },
+  ]);
+}
+
+function rateOf(verb: Command, word: string): number | null {
+  if (word === 'off') return null;
+  const { min, max } = planLimits.rate_limit_per_second;
+  try {
+    return wholeNumber(min, max)(word);
+  } catch (error) {
+    if (!(error instanceof InvalidArgumentError)) throw error;
+    return verb.error(`error: the rate ${JSON.stringify(word)} is wrong. ${error.message}, or off`);
+  }
+}
+
+function report(program: Command, found: Found): void {
+  const verb = controlVerb(program, 'report', 'what a replay did')
+    .description('Shows the report of a replay: as it stands while it runs, final once it has ended.')
+    .addOption(new Option('--markdown', 'everything, as Markdown').conflicts('json'))
+    .action((words: string[], { markdown, json }: { markdown?: true; json?: true }) => {
+      found({ verb: 'report', options: { name: nameOf(verb, words), markdown: markdown === true, json: json === true } });
+    });
+  withExamples(verb, [
+    { command: 'replay-stream report ORDERS orders-replay-2026-05 --markdown > report.md', does: 'for a ticket' },
+    { command: 'replay-stream report replay:ORDERS:orders-replay-2026-05 --json', does: 'for a script' },
+  ]);
+}
+
+function check(program: Command, found: Found): void {
+  const verb = program
+    .command('check')
+    .summary('check plan and target')
+    .description('Checks plan and target, all problems at once, and starts no replay. Offline unless --connect.')
+    .usage('PLAN TARGET [options]')
+    .argument('<PLAN>', 'plan file')
+    .argument('<TARGET>', 'target file, or the name of a target in the targets folder of the worker')
+    .option('--connect', 'let a worker look at the destination too; nothing is written there')
+    .option('--json', 'one JSON object')
+    .action((planFile: string, targetFile: string, { connect, json }: { connect?: true; json?: true }) => {
+      found({
+        verb: 'check',
+        options: { planFile, targetFile, dryRun: undefined, connect: connect === true, json: json === true },
+      });
+    });
+  withExamples(verb, [{ command: 'replay-stream check plan.json target.json --connect', does: 'before a replay' }]);
+}
+
+function worker(program: Command, found: Found): void {
+  const verb = program
+    .command('worker')
+    .summary('run a worker')
+    .description(
+      'Runs a worker, which does the work of the replays, until Ctrl-C or SIGTERM; it then settles or hands back its batch.',
+    )
+    .usage('[options]')
+    .option('--json', 'one JSON object once it polls')
+    .action(({ json }: { json?: true }) => found({ verb: 'worker', options: { json: json === true } }));
+  withExamples(verb, [
+    { command: 'TEMPORAL_ADDRESS=temporal:7233 NATS_URL=nats://nats:4222 replay-stream worker', does: 'beside your servers' },
+  ]);
+}
+
+interface DevFlags {
+  readonly data: string;
+  readonly temporary?: true;
+  readonly uiPort?: number;
+  readonly temporalPort?: number;
+  readonly natsPort?: number;
+  readonly json?: true;
+}
+
+function dev(program: Command, found: Found): void {
+  const port = wholeNumber(1, 65_535);
+  const verb = program
+    .command('dev')
+    .summary('servers and a worker on this machine')
+    .description(
+      'Starts Temporal with its UI, NATS with JetStream, and a worker on this machine, until Ctrl-C. A server named by ' +
+        'TEMPORAL_ADDRESS or NATS_URL is used instead of starting one.',
+    )
+    .usage('[options]')
+    .option('--data <folder>', 'where the servers keep their data', '.durable-replay')
+    .option('--temporary', 'keep nothing when it ends')
+    .option('--temporal-port <port>', 'default 7233, or a free one', port)
+    .option('--ui-port <port>', 'default 8233, or a free one', port)
+    .option('--nats-port <port>', 'default 4222, or a free one', port)
+    .option('--json', 'one JSON object once everything is up')
+    .action((flags: DevFlags) => {
+      const { data, temporary, temporalPort, uiPort, natsPort, json } = flags;
+      found({
+        verb: 'dev',
+        options: { dataFolder: temporary ? null : data, temporalPort, uiPort, natsPort, json: json === true },
+      });
+    });
+  withExamples(verb, [
+    { command: 'replay-stream dev', does: 'then, in another terminal: replay-stream PLAN TARGET' },
+    { command: 'replay-stream dev --temporary --ui-port 9090', does: 'leaves nothing behind' },
+  ]);
+}
+
+function controlVerb(program: Command, name: string, summary: string): Command {
+  return program
+    .command(name)
+    .summary(summary)
+    .usage('(ID | STREAM DURABLE) [options]')
+    .argument('<name...>', 'workflow id, or stream and durable consumer')
+    .option('--json', 'one JSON object');
+}
+
+function nameOf(verb: Command, words: readonly string[]): ReplayName {
+  const [first, second, ...rest] = words;
+  if (first === undefined || rest.length > 0) return verb.error('error: expected an ID, or STREAM DURABLE');
+  return second === undefined ? [first] : [first, second];
+}
+
+function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`Expected a whole number from ${groupDigits(min)} to ${groupDigits(max)}`);
+  };
+}
+
+function withExamples(command: Command, list: readonly Example[]): void {
+  examples.set(command, list);
+  command.addHelpText('after', `\nExamples:\n${list.map(({ command: line, does }) => `  # ${does}\n  ${line}`).join('\n')}`);
+}
+
+function exitText(): string {
+  const rows = Object.values(exitStatuses).map(({ status: number, meaning }) => `  ${String(number).padStart(3)}  ${meaning}`);
+  return `Exit status:\n${rows.join('\n')}`;
+}
+
+/** From source it stands one folder up, built two. */
+function packageVersion(): string {
+  for (const place of ['../package.json', '../../package.json']) {
+    try {
+      const { name, version } = JSON.parse(readFileSync(new URL(place, import.meta.url), 'utf8')) as Record<string, string>;
+      if (name === 'durable-replay' && version !== undefined) return version;
+    } catch {
+      continue;
+    }
+  }
+  return 'unknown';
+}

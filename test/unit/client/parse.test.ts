@@ -1,0 +1,148 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { CommanderError } from 'commander';
+import { describe, expect, test } from 'vitest';
+import { createProgram, examplesOf, parseCommandLine, type Invocation } from '../../../client/parse.ts';
+
+const silent = { out: () => undefined, err: () => undefined };
+
+function parse(...words: string[]): Invocation {
+  return parseCommandLine(words, silent);
+}
+
+function refused(...words: string[]): string {
+  const written: string[] = [];
+  try {
+    parseCommandLine(words, { out: () => undefined, err: (text) => written.push(text) });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    expect(error.exitCode).not.toBe(0);
+    return written.join('');
+  }
+  throw new Error(`${words.join(' ')} was taken`);
+}
+
+describe('main form', () => {
+  test('neither flag leaves the choice to the plan', () => {
+    expect(parse('plan.json', 'target.json')).toEqual({
+      verb: 'replay',
+      options: {
+        planFile: 'plan.json',
+        targetFile: 'target.json',
+        dryRun: undefined,
+        detach: false,
+        json: false,
+        meantVerb: null,
+      },
+    });
+  });
+
+  test.each([
+    [['--dry-run'], { dryRun: true }],
+    [['--execute', '--detach', '--json'], { dryRun: false, detach: true, json: true }],
+  ])('%j after the files', (flags, expected) => {
+    expect(parse('plan.json', 'target.json', ...flags).options).toMatchObject(expected);
+    expect(parse(...flags, 'plan.json', 'target.json').options).toMatchObject(expected);
+  });
+
+  test('a plan named like a verb is given as a path', () => {
+    expect(parse('./status', 'target.json')).toMatchObject({ verb: 'replay', options: { planFile: './status' } });
+    expect(parse('status', 'target.json')).toMatchObject({ verb: 'status' });
+  });
+
+  test('wrong usage says what is wrong', () => {
+    expect(refused('a.json', 'b.json', '--dry-run', '--execute')).toContain('cannot be used with');
+    expect(refused('a.json', 'b.json', 'c.json')).toContain('too many arguments');
+    expect(refused('plan.json')).toContain('missing TARGET');
+    expect(refused('stauts')).toContain('did you mean the verb status?');
+    expect(refused()).toContain('Usage: replay-stream PLAN TARGET');
+  });
+
+  test('a mistyped verb is remembered for the message about its missing file', () => {
+    expect(parse('cancle', 'ORDERS')).toMatchObject({ verb: 'replay', options: { meantVerb: 'cancel' } });
+  });
+});
+
+describe('verbs', () => {
+  test.each<[string[], Invocation]>([
+    [['status'], { verb: 'status', options: { name: null, follow: false, json: false } }],
+    [['status', 'ID', '--follow', '--json'], { verb: 'status', options: { name: ['ID'], follow: true, json: true } }],
+    [['status', 'S', 'D'], { verb: 'status', options: { name: ['S', 'D'], follow: false, json: false } }],
+    [['list'], { verb: 'list', options: { all: false, state: null, limit: 20, json: false } }],
+    [
+      ['list', '--all', '--state', 'blocked', '--limit', '7'],
+      { verb: 'list', options: { all: true, state: 'blocked', limit: 7, json: false } },
+    ],
+    [['pause', 'ID', '--reason', 'x'], { verb: 'pause', options: { name: ['ID'], reason: 'x', json: false } }],
+    [['resume', 'S', 'D'], { verb: 'resume', options: { name: ['S', 'D'], reason: null, json: false } }],
+    [['cancel', 'ID'], { verb: 'cancel', options: { name: ['ID'], wait: true, json: false } }],
+    [['cancel', 'ID', '--no-wait', '--json'], { verb: 'cancel', options: { name: ['ID'], wait: false, json: true } }],
+    [['rate', 'ID', '500'], { verb: 'rate', options: { name: ['ID'], perSecond: 500, json: false } }],
+    [['rate', 'S', 'D', 'off'], { verb: 'rate', options: { name: ['S', 'D'], perSecond: null, json: false } }],
+    [['report', 'ID', '--markdown'], { verb: 'report', options: { name: ['ID'], markdown: true, json: false } }],
+    [['worker'], { verb: 'worker', options: { json: false } }],
+  ])('%j', (words, expected) => {
+    expect(parse(...words)).toEqual(expected);
+  });
+
+  test('check takes the files', () => {
+    expect(parse('check', 'p', 't', '--connect').options).toMatchObject({ planFile: 'p', targetFile: 't', connect: true });
+  });
+
+  test('dev keeps its data unless told otherwise', () => {
+    expect(parse('dev', '--ui-port', '9090').options).toMatchObject({ dataFolder: '.durable-replay', uiPort: 9090 });
+    expect(parse('dev', '--temporary').options).toMatchObject({ dataFolder: null });
+  });
+
+  test.each([
+    [['rate', 'ID'], 'then a number or off'],
+    [['rate', 'ID', '0'], 'whole number from 1 to 1,000,000'],
+    [['rate', 'ID', '1.5'], 'whole number from 1 to 1,000,000'],
+    [['rate', 'ID', '1e3'], 'whole number from 1 to 1,000,000'],
+    [['rate', 'a', 'b', 'c', '5'], 'expected an ID, or STREAM DURABLE'],
+    [['status', 'a', 'b', 'c'], 'expected an ID, or STREAM DURABLE'],
+    [['pause'], "missing required argument 'name'"],
+    [['list', '--limit', '0'], 'whole number from 1 to 1,000'],
+    [['list', '--state', 'resting'], 'Allowed choices are'],
+    [['report', 'ID', '--markdown', '--json'], 'cannot be used with'],
+    [['--json', 'status', 'ID'], 'options stand after the verb'],
+    [['--execute', 'cancel', 'ID'], 'options stand after the verb'],
+    [['status', 'ID', '--execute'], "unknown option '--execute'"],
+  ])('%j is refused', (words, text) => {
+    expect(refused(...words)).toContain(text);
+  });
+});
+
+test('every verb has --json and an example that can be typed', () => {
+  const program = createProgram(() => undefined, silent);
+  for (const command of [program, ...program.commands]) {
+    expect(
+      command.options.map(({ long }) => long),
+      command.name(),
+    ).toContain('--json');
+    expect(examplesOf(command).length, command.name()).toBeGreaterThan(0);
+    for (const { command: line } of examplesOf(command)) {
+      const words = [...line.replace(/ > .*$/, '').matchAll(/"([^"]*)"|(\S+)/g)].map((match) => match[1] ?? match[2]!);
+      const start = words.indexOf('replay-stream');
+      expect(start, line).toBeGreaterThan(-1);
+      expect(() => parse(...words.slice(start + 1)), line).not.toThrow();
+    }
+  }
+});
+
+test('help loads neither the Temporal client nor a schema library', async () => {
+  const script = `
+    import { createRequire } from 'node:module';
+    const { parseCommandLine } = await import('./client/parse.ts');
+    await import('./client/act.ts');
+    const output = { out: () => undefined, err: () => undefined };
+    try { parseCommandLine(['--help'], output); } catch {}
+    const loaded = Object.keys(createRequire(import.meta.url).cache);
+    console.log(JSON.stringify(loaded.filter((file) => /@temporalio|@grpc|zod|clack|pino/.test(file))));
+  `;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {
+    cwd: fileURLToPath(new URL('../../..', import.meta.url)),
+  });
+  expect(JSON.parse(stdout)).toEqual([]);
+});
