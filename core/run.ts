@@ -112,7 +112,7 @@ export function replayRef(run: RunState): ReplayRef {
 }
 
 /** Two batches may be un-ACKed at a time, and an adaptive batch may grow to its largest. */
-export function maxAckPending(run: RunState): number {
+function maxAckPending(run: RunState): number {
   return 4 * (run.description.plan.batch_size ?? batchRecordsMax);
 }
 
@@ -239,7 +239,7 @@ export function noteClosed(run: RunState, closed: Closed): void {
   }
 }
 
-export function recentRate(run: RunState): number {
+function recentRate(run: RunState): number {
   const first = run.recent[0];
   const last = run.recent.at(-1);
   if (first === undefined || last === undefined) return 0;
@@ -330,6 +330,6 @@ export function report(run: RunState, state: ReplayState, reason: StopReason | n
 }
 
 /** The end up to which records were counted when the run was described. */
-export function farEnd(description: Description): number {
+function farEnd(description: Description): number {
   return Math.min(description.range.last ?? Infinity, description.range.streamLast);
 }

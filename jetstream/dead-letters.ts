@@ -23,10 +23,10 @@ const firstLine = 'NATS/1.0\r\n';
 const lineEnd = '\r\n';
 const empty = Buffer.alloc(0);
 
-export type LetterBody = 'kept' | 'lost' | 'too_large';
+type LetterBody = 'kept' | 'lost' | 'too_large';
 
 /** One form of a letter that may be tried. */
-export interface LetterForm {
+interface LetterForm {
   readonly body: LetterBody;
   readonly headerBlock: Buffer;
   readonly payload: Buffer;
@@ -61,7 +61,7 @@ export async function publishDeadLetter(
 }
 
 /** From the whole letter to the barest one; each is tried when the one before is too large. */
-export function letterForms(letter: DeadLetter, original: StoredMessage | null): LetterForm[] {
+function letterForms(letter: DeadLetter, original: StoredMessage | null): LetterForm[] {
   const form = (body: LetterBody, headers: StoredMessage | null, payload: Buffer, extra: [string, string][]): LetterForm => ({
     body,
     headerBlock: letterHeaders(letter, original, headers, extra),

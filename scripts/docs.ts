@@ -10,6 +10,7 @@ import { cliPage } from './docs/cli-page.ts';
 import { errorsPage } from './docs/errors-page.ts';
 import { planSchemaText, targetSchemaText } from './docs/editor-schemas.ts';
 import { planPage } from './docs/plan-page.ts';
+import { settingsPage } from './docs/settings-page.ts';
 import { sinksPage } from './docs/sinks-page.ts';
 import { targetPage } from './docs/target-page.ts';
 
@@ -25,6 +26,7 @@ const generators: readonly Generator[] = [
   { file: 'docs/reference/target.md', text: targetPage },
   { file: 'docs/reference/sinks.md', text: sinksPage },
   { file: 'docs/reference/errors.md', text: errorsPage },
+  { file: 'docs/reference/settings.md', text: settingsPage },
   { file: 'docs/reference/cli.md', text: cliPage },
   { file: 'docs/schema/plan.schema.json', text: planSchemaText },
   { file: 'docs/schema/target.schema.json', text: targetSchemaText },

@@ -61,7 +61,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
         taskQueue,
         ...workflowSource(),
         activities: createActivities({
-          source: createSource(nats),
+          source: createSource(nats, options.nats),
           sinks: pool,
           targets: createTargets(settings.targetsFolder, pool),
           runs: createRuns(client),

@@ -93,6 +93,8 @@ async function prepareCuts(directory: Directory, claim: Claim, journal: Journal,
   if (journal.closed) return [];
   const cuts: Cut[] = [];
   for (const cut of journal.cuts) if (await isThere(directory.files, join(directory.indexPath, cut.copy))) cuts.push(cut);
+  // The others were renamed into place, perhaps by a writer that died before it made that durable.
+  if (cuts.length < journal.cuts.length) await syncFolder(directory.files, directory.path);
   const cut = await cutOpenSegment(directory, claim, journal, signal);
   return cut === null ? cuts : [...cuts, cut];
 }

@@ -29,7 +29,7 @@ describe('a recorded history replays', () => {
   test('there are some', () => expect(names.length).toBeGreaterThanOrEqual(10));
 
   test.each(names)('%s', async (name) => {
-    await Worker.runReplayHistory({ workflowBundle }, read(name));
+    await expect(Worker.runReplayHistory({ workflowBundle }, read(name))).resolves.toBeUndefined();
   });
 });
 

@@ -63,7 +63,7 @@ const odd: readonly (string | Uint8Array)[] = [
   '  [1, 2, 3]  ',
 ];
 
-export function oddBody(index: number): Uint8Array {
+function oddBody(index: number): Uint8Array {
   const body = odd[index % odd.length]!;
   return typeof body === 'string' ? encoder.encode(body) : body;
 }

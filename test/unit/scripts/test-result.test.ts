@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { judge, type Run } from '../../../scripts/test-result.ts';
 
 const file = (name: string, statuses: readonly string[], status = 'passed') => ({
-  name: `/root/test/${name}`,
+  name: `/clone/test/${name}`,
   status,
   assertionResults: statuses.map((one, index) => ({ status: one, fullName: `${name} ${index}` })),
 });
@@ -11,7 +11,7 @@ const run = (changes: Partial<Run>): Run => ({
   exitStatus: 0,
   required: ['unit'],
   allowSkipped: false,
-  root: '/root',
+  root: '/clone',
   ...changes,
 });
 
