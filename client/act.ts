@@ -22,5 +22,5 @@ const actions: { readonly [V in Verb]: () => Promise<Action<V>> } = {
 export async function act({ verb, options }: Invocation, terminal: Terminal): Promise<ExitStatus> {
   // The pair fits by construction of Invocation; the union itself cannot say so.
   const action = (await actions[verb]()) as Action<Verb>;
-  return await action(options as never, terminal);
+  return await action(options, terminal);
 }

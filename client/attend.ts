@@ -44,14 +44,14 @@ async function conclude({ handle, terminal, json }: Attendance, end: FollowEnd):
   }
 }
 
-export interface Telling {
+interface Telling {
   readonly id: string;
   readonly terminal: Terminal;
   readonly json: boolean;
 }
 
 /** The report on standard output, what went wrong on standard error. */
-export function tellResult({ state, report, message, exit }: ReplayResult, { id, terminal, json }: Telling): ExitStatus {
+function tellResult({ state, report, message, exit }: ReplayResult, { id, terminal, json }: Telling): ExitStatus {
   if (state === 'refused') {
     terminal.err(`refused:\n${message}`);
     return exit;

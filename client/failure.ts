@@ -1,3 +1,4 @@
+import { faultEntry, ReplayFault } from '../core/errors.ts';
 import { exitStatus, type ExitName, type ExitStatus } from './exit.ts';
 
 /** Ends a command with a message for a person (what, where, what next) and an exit status. */
@@ -18,6 +19,7 @@ export function failureExit(error: unknown): ExitStatus {
 /** Stack traces are for those who develop: only with `debug`. */
 export function failureText(error: unknown, logLevel: string | undefined): string {
   if (logLevel === 'debug' && error instanceof Error) return stackWithCauses(error);
+  if (error instanceof ReplayFault) return `${error.message} ${faultEntry(error.code).next}`;
   if (error instanceof Error && error.message !== '') return error.message;
   return `An unexpected fault (${error instanceof Error ? error.name : String(error)}). REPLAY_LOG_LEVEL=debug shows where it came from.`;
 }

@@ -16,6 +16,7 @@ const silentWithWorkersMs = 20_000;
 const lookMs = 1_000;
 /** A worker asks at least once a minute; an older poll is of one that is gone. */
 const pollAgeMs = 90_000;
+const waitTurnMs = 60_000;
 const outageRetryMs = 1_000;
 const outageMsMax = 10 * 60_000;
 
@@ -60,10 +61,13 @@ interface Following extends FollowOptions {
 
 async function waitForEnd({ handle, over, contact }: Following): Promise<FollowEnd> {
   for (;;) {
+    // Each call of the long wait leaves a listener on its signal: a new one now and then keeps their number small.
+    const turn = AbortSignal.timeout(waitTurnMs);
     try {
-      return { kind: 'ended', result: await handle.result(over) };
+      return { kind: 'ended', result: await handle.result(AbortSignal.any([over, turn])) };
     } catch (error) {
       if (over.aborted) return await never();
+      if (turn.aborted) continue;
       if (!isOutage(error)) throw error;
       contact.lost(error);
       await sleep(outageRetryMs, over);
@@ -112,7 +116,7 @@ async function watchSilence({ lastPoll, view, contact, over }: Following): Promi
     await sleep(lookMs, over);
     const silent = contact.silentMs();
     if (silent < silentMs) said = false;
-    if (said || silent < silentMs || over.aborted) continue;
+    if (silent < silentMs || over.aborted) continue;
     const polled = await lastPoll().catch((error: unknown) => {
       if (isOutage(error)) contact.lost(error);
       return undefined;
@@ -120,14 +124,14 @@ async function watchSilence({ lastPoll, view, contact, over }: Following): Promi
     if (polled === undefined) continue;
     contact.reached();
     const gone = polled === null || Date.now() - polled.getTime() > pollAgeMs;
-    if (!gone && silent < silentWithWorkersMs) continue;
+    if (said || (!gone && silent < silentWithWorkersMs)) continue;
     said = true;
     view.say(gone ? noWorkerText : silentWorkerText);
   }
   return await never();
 }
 
-export const noWorkerText = `No worker is polling the task queue ${taskQueue}; the replay waits for one. Start one: replay-stream worker`;
+const noWorkerText = `No worker is polling the task queue ${taskQueue}; the replay waits for one. Start one: replay-stream worker`;
 const silentWorkerText =
   'No worker answers, though one was there a moment ago; the replay waits. If it was stopped, start one: replay-stream worker';
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, type Client } from '@temporalio/client';
 import type { WorkflowExecutionInfo } from '@temporalio/client';
 import type { Problem } from '../core/problems.ts';
@@ -17,6 +18,7 @@ import { startDetails, startSummary } from './start-details.ts';
 const callMs = 10_000;
 /** Calls that a worker answers: longer than a lost worker's sticky queue (5 s). */
 const workerCallMs = 10_000;
+const busyRetryMs = 300;
 const checkMs = 60_000;
 /** A lost worker stalls a run for no longer than this. */
 const workflowTaskTimeout = '5s';
@@ -116,14 +118,14 @@ export async function startReplay(
 export function replayHandle(client: Client, id: string): ReplayHandle {
   const handle = client.workflow.getHandle<typeof replayPlan>(id);
   const ask = <T>(call: () => Promise<T>): Promise<T> => timed(client, callMs, call);
-  const askWorker = <T>(call: () => Promise<T>): Promise<T> => timed(client, workerCallMs, call);
+  const askWorker = <T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> => timedForWorker(client, call, signal);
   const report = (): Promise<Report | null> => askWorker(() => handle.query(messages.reportQuery));
   return {
     id,
     runId: null,
     report,
     facts: async () => factsOf(await ask(() => handle.describe())),
-    progress: (signal) => askWorker(() => within(client, signal, async () => await handle.query(messages.progressQuery))),
+    progress: (signal) => askWorker(() => handle.query(messages.progressQuery), signal),
     pause: (request = {}) => ask(() => handle.signal(messages.pauseSignal, request)),
     resume: (request = {}) => ask(() => handle.signal(messages.resumeSignal, request)),
     cancel: async () => void (await ask(() => handle.cancel())),
@@ -140,14 +142,14 @@ export function replayHandle(client: Client, id: string): ReplayHandle {
   };
 }
 
-/** What a worker finds at the destination. Throws RequestRefused for what only the worker can refuse. */
+/** What a worker finds at the destination. Throws RequestRefused for what only the worker can refuse, ReplayFault when it cannot look. */
 export async function probeTarget(
   client: Client,
   request: ReplayRequest,
   workflowId: string,
 ): Promise<Awaited<ReturnType<typeof checkTargetWorkflow>>> {
   try {
-    return await timed(client, checkMs, () =>
+    return await timed(client, checkMs + callMs, () =>
       client.workflow.execute<typeof checkTargetWorkflow>('checkTarget', {
         taskQueue: messages.taskQueue,
         workflowId,
@@ -160,7 +162,11 @@ export async function probeTarget(
   } catch (error) {
     if (temporalFault(error) !== null) throw error;
     const ended = endedOtherwise(error);
-    throw ended.state === 'refused' ? new RequestRefused(ended.problems) : error;
+    if (ended.state === 'refused') throw new RequestRefused(ended.problems);
+    throw (
+      ended.fault ??
+      new Error(`The check did not finish within ${checkMs / 1_000} s. See the worker log, then try again.`, { cause: error })
+    );
   }
 }
 
@@ -203,6 +209,19 @@ export async function findReplay(client: Client, id: string): Promise<RunFacts |
 
 function timed<T>(client: Client, ms: number, call: () => Promise<T>): Promise<T> {
   return client.withDeadline(Date.now() + ms, call);
+}
+
+/** Only a few queries wait in line for a worker; a further one is turned away at once, and tries again here. */
+async function timedForWorker<T>(client: Client, call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  const deadline = Date.now() + workerCallMs;
+  for (;;) {
+    try {
+      return await client.withDeadline(deadline, () => within(client, signal, call));
+    } catch (error) {
+      if (temporalFault(error) !== 'busy' || Date.now() + busyRetryMs > deadline || signal?.aborted) throw error;
+      await sleep(busyRetryMs);
+    }
+  }
 }
 
 /** `client.withAbortSignal` leaves a listener behind with each call, so that each is given a signal of its own. */

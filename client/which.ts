@@ -28,7 +28,7 @@ export async function findByName(client: Client, name: ReplayName): Promise<Foun
 }
 
 /** An execution and a dry run of the same plan have ids of their own; the execution comes first. */
-export function workflowIds(name: ReplayName): readonly string[] {
+function workflowIds(name: ReplayName): readonly string[] {
   const [first, durable] = name;
   if (durable === undefined) return [first];
   return [false, true].map((dry_run) => replayWorkflowId({ stream: first, durable_consumer: durable, dry_run }));

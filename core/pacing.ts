@@ -19,9 +19,27 @@ export function limitBatchRecords(records: number, perSecond: number | null): nu
   return perSecond === null ? records : Math.max(1, Math.min(records, Math.floor(perSecond)));
 }
 
-/** Milliseconds to wait after a batch so that the limit holds, given when the batch began. */
-export function paceMs(batch: { readonly records: number; readonly tookMs: number }, perSecond: number | null): number {
-  return perSecond === null ? 0 : Math.max(0, Math.ceil((batch.records / perSecond) * 1_000 - batch.tookMs));
+/** Temporal's timers fire up to a second late, so a pace is kept on average: lateness up to this much is made up for. */
+const paceCreditMs = 1_500;
+/** A shorter wait is not worth a timer: the next batch goes ahead, and the wait after it is longer. */
+const paceWaitMsMin = 500;
+
+/**
+ * Due time of a batch that begins now, milliseconds since the epoch. Only a timer's lateness is made up for: a pause, a block or
+ * a slow batch must not be followed by a burst.
+ */
+export function dueAtStart(dueMs: number, nowMs: number, timerFired: boolean): number {
+  return Math.max(dueMs, timerFired ? nowMs - paceCreditMs : nowMs);
+}
+
+/** When the batch after it is due. */
+export function dueAfter(dueMs: number, records: number, perSecond: number | null): number {
+  return perSecond === null ? dueMs : dueMs + Math.ceil((records / perSecond) * 1_000);
+}
+
+/** How long to wait until then; 0 for less than a timer is worth. */
+export function paceWaitMs(dueMs: number, nowMs: number): number {
+  return dueMs - nowMs < paceWaitMsMin ? 0 : dueMs - nowMs;
 }
 
 /** Wait between retries while `blocked`: 15 s doubling to 5 min, so that an hour costs the history about twenty tries. */

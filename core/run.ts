@@ -40,6 +40,8 @@ export interface RunState {
   driftAccepted: boolean;
   dataRoot: string | null;
   batchRecords: number;
+  /** When the next batch is due under the rate limit. Milliseconds since the epoch. */
+  dueMs: number;
   /** Since when the stream gave nothing; null while it gives. Milliseconds since the epoch. */
   idleSinceMs: number | null;
   streamLast: number;
@@ -74,6 +76,7 @@ export function startRun(description: Description, owner: Owner, predecessor: Ow
     driftAccepted: false,
     dataRoot: null,
     batchRecords: plan.batch_size ?? batchRecordsInitial,
+    dueMs: nowMs,
     idleSinceMs: null,
     streamLast: range.streamLast,
     rangeEnded: range.last !== null && description.cursor > range.last,

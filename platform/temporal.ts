@@ -1,7 +1,9 @@
 import {
   Client,
   Connection,
+  defaultGrpcRetryOptions,
   isGrpcServiceError,
+  makeGrpcRetryInterceptor,
   NamespaceNotFoundError,
   ServiceError,
   WorkflowNotFoundError,
@@ -27,7 +29,11 @@ export function readTemporalSettings(): TemporalSettings {
 
 /** Fails within a few seconds, with a sentence that says what to check, when nobody answers. */
 export async function connectTemporal(settings: TemporalSettings): Promise<Client> {
-  const connection = await Connection.connect({ ...settings.connection, connectTimeout: '5s' }).catch((error: unknown) => {
+  const connection = await Connection.connect({
+    ...settings.connection,
+    connectTimeout: '5s',
+    interceptors: [makeGrpcRetryInterceptor(retries)],
+  }).catch((error: unknown) => {
     throw new Error(
       `Temporal does not answer at ${settings.address}. Is it up, and is TEMPORAL_ADDRESS right? For a server on this machine: replay-stream dev`,
       { cause: error },
@@ -35,6 +41,14 @@ export async function connectTemporal(settings: TemporalSettings): Promise<Clien
   });
   return new Client({ connection, namespace: settings.namespace });
 }
+
+const defaultRetries = defaultGrpcRetryOptions();
+/** As the SDK does, but for queries that wait in line for a worker: their delays would outlast any deadline. */
+const retries: typeof defaultRetries = {
+  ...defaultRetries,
+  retryableDecider: (attempt, status) =>
+    !/query buffer is full/.test(status.details) && defaultRetries.retryableDecider(attempt, status),
+};
 
 /** Id of the cluster behind the connection: addresses of one cluster differ from host to host, its id does not. */
 export async function clusterId({ workflowService }: Pick<Client, 'workflowService'>): Promise<string> {
@@ -68,7 +82,8 @@ export async function knownSearchAttributes(client: Client): Promise<ReadonlySet
   return new Set(Object.keys(customAttributes));
 }
 
-export type TemporalFaultKind = 'unreachable' | 'no_answer' | 'denied' | 'no_namespace' | 'not_now' | 'invalid' | 'other';
+export type TemporalFaultKind =
+  'unreachable' | 'no_answer' | 'busy' | 'denied' | 'no_namespace' | 'not_now' | 'invalid' | 'other';
 
 /** What a failed call says; null: the error is not from a call to Temporal. */
 export function temporalFault(error: unknown): TemporalFaultKind | null {
@@ -84,7 +99,7 @@ const faultByGrpcCode: Readonly<Record<number, TemporalFaultKind>> = {
   3: 'invalid',
   4: 'no_answer',
   7: 'denied',
-  8: 'unreachable',
+  8: 'busy',
   9: 'not_now',
   14: 'unreachable',
   16: 'denied',
@@ -96,6 +111,8 @@ export function temporalFaultText(fault: TemporalFaultKind, { address, namespace
     case 'unreachable':
     case 'no_answer':
       return `Temporal does not answer at ${address}. Check that it is up, then try again.`;
+    case 'busy':
+      return `Temporal at ${address} has too much to do just now. Try again in a moment.`;
     case 'denied':
       return `Temporal at ${address} refused the login for the namespace ${namespace}. Check TEMPORAL_API_KEY, the TLS settings and the permissions.`;
     case 'no_namespace':

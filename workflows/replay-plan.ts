@@ -14,7 +14,7 @@ import {
 import type { Owner } from '../core/consumer.ts';
 import type { Description } from '../core/description.ts';
 import { detailsMarkdown } from '../core/details.ts';
-import { paceMs } from '../core/pacing.ts';
+import { dueAfter, dueAtStart, paceWaitMs } from '../core/pacing.ts';
 import { formatProblems } from '../core/problems.ts';
 import { noProgress, type Progress } from '../core/progress.ts';
 import type { Receipt } from '../core/receipt.ts';
@@ -126,7 +126,7 @@ function resumeWork({ control }: Link, run: RunState): void {
 /** Returns why the run is over. Continues as new by throwing, as the SDK does. */
 async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
   const { control } = link;
-  for (;;) {
+  for (let timerFired = false; ;) {
     await whilePaused(control);
     // A step that completes in spite of a cancellation hides it: ask the scope itself.
     if (control.cancelRequested) await CancellationScope.current().cancelRequested;
@@ -134,7 +134,7 @@ async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
     if (reason !== null) return reason;
     if (workflowInfo().continueAsNewSuggested) return await continueLink(link, run);
 
-    const beganMs = Date.now();
+    run.dueMs = dueAtStart(run.dueMs, Date.now(), timerFired);
     const delivery = await deliver(link, run);
     link.unsettled = delivery;
     const letters = await settling(link, () => storeDeadLetters(link, run, delivery));
@@ -145,7 +145,7 @@ async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
     if (receipt !== null) link.acknowledging = settling(link, () => acknowledgeBatch(run, receipt));
     showDetails(link);
     showRejected(link, run, delivery);
-    await pace(control, { records: receipt?.count ?? 0, tookMs: Date.now() - beganMs });
+    timerFired = await pace(control, run, receipt?.count ?? 0);
   }
 }
 
@@ -197,11 +197,15 @@ function showRejected({ control }: Link, run: RunState, delivery: Delivery): voi
   upsertSearchAttributes([{ key: searchAttributes.rejected, value: run.counts.rejected }]);
 }
 
-/** Waits until the rate limit allows the next batch; a changed limit, pause or cancel ends the wait. */
-async function pace(control: Control, batch: { readonly records: number; readonly tookMs: number }): Promise<void> {
+/** Waits until the rate limit allows the next batch; a changed limit, pause or cancel ends the wait. True: the timer fired. */
+async function pace(control: Control, run: RunState, records: number): Promise<boolean> {
   const limit = control.ratePerSecond ?? null;
-  const waitMs = paceMs(batch, limit);
-  if (waitMs > 0) await condition(() => control.ratePerSecond !== limit || control.paused, waitMs);
+  run.dueMs = dueAfter(run.dueMs, records, limit);
+  const waitMs = paceWaitMs(run.dueMs, Date.now());
+  if (waitMs === 0) return false;
+  const interrupted = await condition(() => control.ratePerSecond !== limit || control.paused, waitMs);
+  if (interrupted) run.dueMs = Date.now();
+  return !interrupted;
 }
 
 async function continueLink(link: Link, run: RunState): Promise<never> {

@@ -41,11 +41,10 @@ async function judge(options: CheckOptions, terminal: Terminal): Promise<Verdict
 }
 
 async function lookAtDestination({ request }: CheckedRequest, options: CheckOptions, terminal: Terminal): Promise<Verdict> {
-  const { lastPoll, withTemporal } = await import('../connect.ts');
+  const { assertWorker, withTemporal } = await import('../connect.ts');
   const { probeTarget, RequestRefused } = await import('../replays.ts');
-  const { noWorkerText } = await import('../follow.ts');
   return await withTemporal(async (client) => {
-    if ((await lastPoll(client)) === null) terminal.err(noWorkerText);
+    await assertWorker(client);
     try {
       const findings = await probeTarget(client, request, `check:${randomUUID()}`);
       if (!options.json) terminal.out(findingsText(findings));

@@ -1,7 +1,7 @@
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { groupDigits } from '../../core/problems.ts';
 import { temporalFault } from '../../platform/temporal.ts';
-import { withTemporal } from '../connect.ts';
+import { assertWorker, withTemporal } from '../connect.ts';
 import { exitStatus, type ExitStatus } from '../exit.ts';
 import { CommandFailure } from '../failure.ts';
 import type { ReplayHandle } from '../replays.ts';
@@ -19,6 +19,7 @@ export async function rate({ name, perSecond, json }: RateOptions, terminal: Ter
   return await withTemporal(async (client) => {
     const found = await findByName(client, name);
     assertOpen(found, 'limit');
+    await assertWorker(client);
     const { handle } = found;
     await setRate(handle, perSecond);
     if (json) outJson(terminal, { workflow_id: handle.id, rate_limit_per_second: perSecond });

@@ -30,12 +30,12 @@ interface Use {
 }
 
 async function startAndStay(client: Client, checked: CheckedRequest, { options, terminal }: Use): Promise<ExitStatus> {
-  const { AlreadyRunning, startReplay } = await import('../replays.ts');
+  const { AlreadyRunning, RequestRefused, startReplay } = await import('../replays.ts');
   let started;
   try {
     started = await startReplay(client, checked.request);
   } catch (error) {
-    if (!(error instanceof AlreadyRunning)) throw error;
+    if (!(error instanceof AlreadyRunning || error instanceof RequestRefused)) throw error;
     terminal.err(error.message);
     return exitStatus('refused');
   }

@@ -1,6 +1,7 @@
+import type { Client } from '@temporalio/client';
 import { reportMarkdown } from '../../core/report-markdown.ts';
 import type { Report } from '../../core/report.ts';
-import { withTemporal } from '../connect.ts';
+import { assertWorker, withTemporal } from '../connect.ts';
 import { exitStatus, type ExitStatus } from '../exit.ts';
 import { CommandFailure } from '../failure.ts';
 import { reportSummary } from '../render.ts';
@@ -15,15 +16,16 @@ export interface ReportOptions {
 
 /** The report as it stands; final once the run has ended. */
 export async function report({ name, markdown, json }: ReportOptions, terminal: Terminal): Promise<ExitStatus> {
-  const found = await withTemporal(async (client) => await fetchReport(await findByName(client, name)));
+  const found = await withTemporal(async (client) => await fetchReport(client, await findByName(client, name)));
   if (json) outJson(terminal, found);
   else terminal.out(markdown ? reportMarkdown(found).trimEnd() : reportSummary(found));
   return exitStatus('done');
 }
 
-async function fetchReport({ handle, facts }: FoundReplay): Promise<Report> {
+async function fetchReport(client: Client, { handle, facts }: FoundReplay): Promise<Report> {
   const { workflow_id: id } = facts;
   if (facts.open) {
+    await assertWorker(client);
     const report = await handle.report().catch((error: unknown) => {
       throw new CommandFailure(`No worker answers for ${id}. Start one (replay-stream worker), then try again.`, 'failed', {
         cause: error,

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import type { Progress } from '../../core/progress.ts';
 import { attend } from '../attend.ts';
-import { withTemporal } from '../connect.ts';
+import { lastPoll, withTemporal } from '../connect.ts';
 import { exitStatus, type ExitStatus } from '../exit.ts';
 import { CommandFailure } from '../failure.ts';
 import { progressBlock } from '../render.ts';
@@ -20,7 +20,7 @@ export async function status({ name, follow, json }: StatusOptions, terminal: Te
   return await withTemporal(async (client) => {
     const found = await findByName(client, name ?? (await onlyReplay(client)));
     if (follow) return await attend({ client, handle: found.handle, terminal, json });
-    const progress = await progressNow(found);
+    const progress = (await lastPoll(client)) === null ? null : await progressNow(found);
     if (json) outJson(terminal, { ...found.facts, progress });
     else terminal.out(statusText(found, progress));
     if (progress === null)

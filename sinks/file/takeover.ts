@@ -96,7 +96,10 @@ async function prepareCuts(directory: Directory, claim: Claim, journal: Journal,
   // The others were renamed into place, perhaps by a writer that died before it made that durable.
   if (cuts.length < journal.cuts.length) await syncFolder(directory.files, directory.path);
   const cut = await cutOpenSegment(directory, claim, journal, signal);
-  return cut === null ? cuts : [...cuts, cut];
+  if (cut === null) return cuts;
+  // The copy must not be lost where the journal that names it is not.
+  await syncFolder(directory.files, directory.indexPath);
+  return [...cuts, cut];
 }
 
 async function cutOpenSegment(directory: Directory, claim: Claim, journal: Journal, signal: AbortSignal): Promise<Cut | null> {
@@ -204,7 +207,8 @@ async function sweep(directory: Directory, { epoch }: Claim, segments: ReadonlyM
   }
   const { claims, journals, temporaries } = await listIndex(directory);
   for (const old of journals) if (old < epoch) await remove(indexPath, journalName(old));
-  for (const old of temporaries) if (old.epoch < epoch) await remove(indexPath, old.name);
+  // Ours are renamed by now; one of our number is of a claim that a loss of power undid.
+  for (const old of temporaries) if (old.epoch <= epoch) await remove(indexPath, old.name);
   // One after the other from the lowest up: isHeld relies on it.
   for (const old of claims) if (old < epoch - CLAIMS_KEPT) await remove(indexPath, claimName(old));
 }

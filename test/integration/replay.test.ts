@@ -48,7 +48,12 @@ function request(stream: TestStream, plan: PlanFields = {}, sink: Record<string,
 }
 
 async function start(input: ReplayRequest, workflowId = uniqueName('test')) {
-  return await client.workflow.start('replayPlan', { taskQueue: 'durable-replay', workflowId, args: [input] });
+  return await client.workflow.start('replayPlan', {
+    taskQueue: 'durable-replay',
+    workflowId,
+    workflowTaskTimeout: '5s',
+    args: [input],
+  });
 }
 
 async function replay(input: ReplayRequest): Promise<Report> {
@@ -369,28 +374,32 @@ describe('refusals create nothing', () => {
 });
 
 test('a worker killed three times in the middle: nothing lost, doubled or out of order', async () => {
-  const stream = await filled(12_000);
+  const stream = await filled(20_000);
   const shared = { REPLAY_DATA_ROOT: worker.dataRoot, REPLAY_REPORT_ROOT: worker.reportRoot };
   await worker.stop();
   let victim = await startWorker(shared);
-  const handle = await start(request(stream, { batch_size: 100, end_sequence: 12_000 }));
+  const handle = await start(request(stream, { batch_size: 100, end_sequence: 20_000, rate_limit_per_second: 1_000 }));
   for (let kill = 1; kill <= 3; kill++) {
-    await until(handle.workflowId, (p) => p.counts.written >= kill * 1_500, 60_000);
+    const heir = await startWorker(shared);
+    const { cursor } = await until(handle.workflowId, (p) => p.counts.written >= kill * 1_000);
     await victim.kill();
-    victim = await startWorker(shared);
+    const killedAt = Date.now();
+    await until(handle.workflowId, (p) => p.cursor > cursor + 300);
+    expect(Date.now() - killedAt).toBeLessThan(15_000);
+    victim = heir;
   }
   const report = (await handle.result()) as Report;
   worker = victim;
-  expect(report.counts.written + report.counts.duplicate).toBe(12_000);
+  expect(report.counts.written + report.counts.duplicate).toBe(20_000);
   expect(report.counts.acked).toBe(report.counts.pulled);
   const sequences = (await readRecords(join(victim.dataRoot, stream.name))).map((record) => record.sequence);
-  expect(sequences).toEqual(Array.from({ length: 12_000 }, (_, i) => i + 1));
+  expect(sequences).toEqual(Array.from({ length: 20_000 }, (_, i) => i + 1));
 }, 120_000);
 
 test('continue-as-new in the middle of a run changes nothing', async () => {
-  const stream = await filled(4_000);
-  const handle = await start(request(stream, { batch_size: 5, end_sequence: 4_000 }));
+  const stream = await filled(1_000);
+  const handle = await start(request(stream, { batch_size: 5, end_sequence: 1_000 }));
   const report = (await handle.result()) as Report;
   expect((await handle.describe()).raw.workflowExecutionInfo?.firstRunId).not.toBe((await handle.describe()).runId);
-  expect(report.counts).toMatchObject({ pulled: 4_000, written: 4_000, acked: 4_000, skipped: 0 });
+  expect(report.counts).toMatchObject({ pulled: 1_000, written: 1_000, acked: 1_000, skipped: 0 });
 }, 120_000);

@@ -63,3 +63,10 @@ test('the report of a canceled run is its own', () => {
   const own = report({ state: 'canceled', stop_reason: 'canceled' });
   expect(withReport(canceled, own).report).toEqual(own);
 });
+
+test('a failure carries the named fault behind it', () => {
+  const fault = ApplicationFailure.create({ message: 'no space', type: 'sink_full', details: ['disk'] });
+  const activity = Object.assign(new Error('Activity task failed'), { cause: fault });
+  expect(endedOtherwise(failed(activity)).fault).toMatchObject({ code: 'sink_full', detail: 'disk' });
+  expect(endedOtherwise(failed(new Error('a bug'))).fault).toBeNull();
+});

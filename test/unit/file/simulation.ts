@@ -1,9 +1,11 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ReplayFault } from '../../../core/errors.ts';
 import type { FileConfig } from '../../../sinks/file/config.ts';
+import { parseName } from '../../../sinks/file/names.ts';
 import { createFileSink } from '../../../sinks/file/sink.ts';
 import type { SinkContext } from '../../../sinks/sink.ts';
 import { readSegments } from '../../contract/file-destination.ts';
@@ -48,7 +50,7 @@ export async function simulate(scenario: Scenario): Promise<Outcome> {
   try {
     await mkdir(join(folder, 'data'));
     await mkdir(join(folder, 'spare'));
-    const o = await new Simulation(scenario, folder).run().catch((e) => ({ violations: [String(e)] }) as never) as Outcome; if (o.violations.length > 0) { const { cp } = await import('node:fs/promises'); await cp(folder, '/tmp/exp/fail-' + scenario.seed, { recursive: true }); } return o;
+    return await new Simulation(scenario, folder).run();
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -207,6 +209,7 @@ class Simulation {
         await sink.write(batch, never());
         for (const { sequence } of batch) this.#answered.add(Number(sequence));
         writer.answered++;
+        this.#checkVisible();
       }
       await sink.close();
       return 'done';
@@ -216,6 +219,16 @@ class Simulation {
       this.#violations.push(`${writer.plan} stopped: ${String(error)}`);
       return 'stopped';
     }
+  }
+
+  /** Whoever reads the segments at any moment sees no record twice: not what a stalled writer adds, nor copies. */
+  #checkVisible(): void {
+    if (this.#scenario.compression === 'gzip') return;
+    const folder = join(this.#folder, 'data', DIRECTORY);
+    const names = readdirSync(folder).filter((name) => name.endsWith('.jsonl'));
+    const lines = names.flatMap((name) => readFileSync(join(folder, name), 'utf8').split('\n').slice(0, -1));
+    const sequences = lines.flatMap((line) => /"sequence":(\d+),/.exec(line)?.[1] ?? []);
+    if (new Set(sequences).size < sequences.length) this.#violations.push('a reader sees a record twice');
   }
 
   async #check(writers: readonly Writer[]): Promise<void> {
@@ -236,8 +249,16 @@ class Simulation {
       const own = stored.filter((line) => line.plan === plan).map(({ sequence }) => sequence);
       if (own.some((sequence, i) => i > 0 && sequence < own[i - 1]!)) this.#violations.push(`${plan} is out of order`);
     }
-    const left = (await readdir(join(this.#folder, 'data', DIRECTORY, '.index'))).filter((name) => name.endsWith('.tmp'));
-    if (left.length > 0) this.#violations.push('temporary files are left');
+    await this.#checkSwept();
+  }
+
+  /** Temporary files of epochs to come are left: their claims were lost with the power, and will be made again. */
+  async #checkSwept(): Promise<void> {
+    const names = await readdir(join(this.#folder, 'data', DIRECTORY, '.index'));
+    const ours = names.map((name) => parseName(name)!);
+    const newest = Math.max(...ours.map(({ kind, epoch }) => (kind === 'journal' ? epoch : 0)));
+    const left = ours.filter(({ kind, epoch }) => kind !== 'claim' && epoch < newest);
+    if (left.length > 0) this.#violations.push('journals or temporary files of older epochs are left');
   }
 
   #config(): FileConfig {

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { decideConsumer, type Owner } from '../../../core/consumer.ts';
 import type { Description } from '../../../core/description.ts';
-import { adaptBatchRecords, batchRecordsMax, blockedRetryMs, limitBatchRecords, paceMs } from '../../../core/pacing.ts';
+import {
+  adaptBatchRecords,
+  batchRecordsMax,
+  blockedRetryMs,
+  limitBatchRecords,
+  nextDueMs,
+  paceWaitMs,
+} from '../../../core/pacing.ts';
 import { progressOf } from '../../../core/progress.ts';
 import * as runs from '../../../core/run.ts';
 import type { Delivery } from '../../../core/steps.ts';
@@ -211,9 +218,31 @@ describe('pacing', () => {
   test('a rate limit bounds the batch to one second and spaces batches', () => {
     expect(limitBatchRecords(1_000, 50)).toBe(50);
     expect(limitBatchRecords(1_000, null)).toBe(1_000);
-    expect(paceMs({ records: 50, tookMs: 200 }, 50)).toBe(800);
-    expect(paceMs({ records: 50, tookMs: 2_000 }, 50)).toBe(0);
-    expect(paceMs({ records: 50, tookMs: 0 }, null)).toBe(0);
+    expect(dueAfter(10_000, 50, 50)).toBe(11_000);
+    expect(dueAfter(10_000, 50, null)).toBe(10_000);
+    expect(paceWaitMs(11_000, 10_200)).toBe(800);
+    expect(paceWaitMs(11_000, 10_600)).toBe(0);
+  });
+
+  test.each([7, 100, 900, 5_000])('timers that fire a second late still give %i records a second', (perSecond) => {
+    const batch = limitBatchRecords(500, perSecond);
+    let [nowMs, dueMs, records, timerFired] = [0, 0, 0, false];
+    while (nowMs < 600_000) {
+      dueMs = dueAfter(dueAtStart(dueMs, nowMs, timerFired), batch, perSecond);
+      records += batch;
+      nowMs += 20;
+      const waitMs = paceWaitMs(dueMs, nowMs);
+      timerFired = waitMs > 0;
+      if (timerFired) nowMs += waitMs + 1_000;
+    }
+    expect(records / (nowMs / 1_000) / perSecond).toBeGreaterThan(0.95);
+    expect(records / (nowMs / 1_000) / perSecond).toBeLessThan(1.05);
+  });
+
+  test('a pause, a block or a slow batch is not followed by a burst', () => {
+    expect(dueAtStart(10_000, 60_000, false)).toBe(60_000);
+    expect(dueAtStart(10_000, 11_000, true)).toBe(10_000);
+    expect(dueAtStart(10_000, 60_000, true)).toBe(58_500);
   });
 
   test('an hour of being blocked costs fewer than twenty tries', () => {
