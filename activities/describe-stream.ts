@@ -28,11 +28,12 @@ export function makeDescribeStream(deps: Deps): (request: DescribeRequest) => Pr
 
 async function describeStream(deps: Deps, request: DescribeRequest): Promise<Described> {
   const [plan, target] = [parsePlan(request.plan), await deps.targets.resolve(request.target)];
-  if (!plan.ok || !target.ok) return refused([...(plan.ok ? [] : plan.problems), ...(target.ok ? [] : target.problems)]);
+  if (!plan.ok || !target.ok)
+    return await refused(deps, [...(plan.ok ? [] : plan.problems), ...(target.ok ? [] : target.problems)]);
   const problems = [...checkPlanAgainstTarget(plan.value, target.value), ...checkCertified(deps, target.value)];
   const facts = await findStream(deps, plan.value.stream);
   if (facts === null) {
-    return refused([
+    return await refused(deps, [
       ...problems,
       { path: 'replay.stream', message: `no stream "${plan.value.stream}"; nats stream ls shows the streams there are` },
     ]);
@@ -45,7 +46,7 @@ async function describeStream(deps: Deps, request: DescribeRequest): Promise<Des
     ...durable.problems,
     ...(await checkDeadLetter(deps, target.value)),
   );
-  if (problems.length > 0) return refused(problems);
+  if (problems.length > 0) return await refused(deps, problems);
   return {
     kind: 'described',
     predecessor: durable.predecessor,
@@ -53,8 +54,8 @@ async function describeStream(deps: Deps, request: DescribeRequest): Promise<Des
   };
 }
 
-function refused(problems: readonly Problem[]): Described {
-  return { kind: 'refused', problems };
+async function refused({ runs }: Deps, problems: readonly Problem[]): Promise<Described> {
+  return { kind: 'refused', problems, searchAttributes: await runs.hasSearchAttributes() };
 }
 
 function checkCertified({ targets }: Deps, { sink }: ReplayTarget): Problem[] {

@@ -5,7 +5,7 @@ import type { ReplayTarget } from './target.ts';
 
 /** What describing found: everything the run pins before its first batch, and the closed owner it takes over from. */
 export type Described =
-  | { readonly kind: 'refused'; readonly problems: readonly Problem[] }
+  | { readonly kind: 'refused'; readonly problems: readonly Problem[]; readonly searchAttributes: boolean }
   | { readonly kind: 'described'; readonly description: Description; readonly predecessor: Owner | null };
 
 export interface Description {

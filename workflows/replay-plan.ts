@@ -85,6 +85,7 @@ async function describe(link: Link): Promise<RunState> {
   const info = workflowInfo();
   const described = await healed(control, () => describeStream({ ...request, firstRunId: info.firstExecutionRunId }));
   if (described.kind === 'refused') {
+    control.hasSearchAttributes = described.searchAttributes;
     enter(control, 'refused');
     throw ApplicationFailure.create({
       message: formatProblems(described.problems),

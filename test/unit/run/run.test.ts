@@ -6,7 +6,8 @@ import {
   batchRecordsMax,
   blockedRetryMs,
   limitBatchRecords,
-  nextDueMs,
+  dueAfter,
+  dueAtStart,
   paceWaitMs,
 } from '../../../core/pacing.ts';
 import { progressOf } from '../../../core/progress.ts';
