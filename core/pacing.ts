@@ -24,17 +24,26 @@ const paceCreditMs = 1_500;
 /** A shorter wait is not worth a timer: the next batch goes ahead, and the wait after it is longer. */
 const paceWaitMsMin = 500;
 
-/**
- * Due time of a batch that begins now, milliseconds since the epoch. Only a timer's lateness is made up for: a pause, a block or
- * a slow batch must not be followed by a burst.
- */
-export function dueAtStart(dueMs: number, nowMs: number, timerFired: boolean): number {
-  return Math.max(dueMs, timerFired ? nowMs - paceCreditMs : nowMs);
+/** The pace of a run under a rate limit. */
+export interface Pace {
+  /** When the next batch is due, milliseconds since the epoch. */
+  readonly dueMs: number;
+  /** Lateness of timers that is still to be made up for. */
+  readonly lateMs: number;
 }
 
-/** When the batch after it is due. */
-export function dueAfter(dueMs: number, records: number, perSecond: number | null): number {
-  return perSecond === null ? dueMs : dueMs + Math.ceil((records / perSecond) * 1_000);
+/**
+ * A batch begins now. Only a timer's lateness is made up for: a pause, a block or a slow batch must not be followed by a burst.
+ */
+export function paceAtStart(pace: Pace, nowMs: number, timerFired: boolean): Pace {
+  const lagMs = Math.max(0, nowMs - pace.dueMs);
+  const lateMs = Math.min(lagMs, timerFired ? paceCreditMs : pace.lateMs);
+  return { dueMs: Math.max(pace.dueMs, nowMs - lateMs), lateMs };
+}
+
+/** The pace once a batch of so many records has gone out. */
+export function paceAfter(pace: Pace, records: number, perSecond: number | null): Pace {
+  return perSecond === null ? pace : { ...pace, dueMs: pace.dueMs + Math.ceil((records / perSecond) * 1_000) };
 }
 
 /** How long to wait until then; 0 for less than a timer is worth. */

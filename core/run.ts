@@ -1,7 +1,7 @@
 import type { Owner } from './consumer.ts';
 import type { Description } from './description.ts';
 import type { FaultCode } from './errors.ts';
-import { adaptBatchRecords, batchRecordsInitial, batchRecordsMax, idleWaitMs, limitBatchRecords } from './pacing.ts';
+import { adaptBatchRecords, batchRecordsInitial, batchRecordsMax, idleWaitMs, limitBatchRecords, type Pace } from './pacing.ts';
 import { addCounts, noCounts, progressOf, type BlockedBy, type Counts, type Progress, type ReplayState } from './progress.ts';
 import type { Reject } from './record.ts';
 import {
@@ -40,8 +40,7 @@ export interface RunState {
   driftAccepted: boolean;
   dataRoot: string | null;
   batchRecords: number;
-  /** When the next batch is due under the rate limit. Milliseconds since the epoch. */
-  dueMs: number;
+  pace: Pace;
   /** Since when the stream gave nothing; null while it gives. Milliseconds since the epoch. */
   idleSinceMs: number | null;
   streamLast: number;
@@ -76,7 +75,7 @@ export function startRun(description: Description, owner: Owner, predecessor: Ow
     driftAccepted: false,
     dataRoot: null,
     batchRecords: plan.batch_size ?? batchRecordsInitial,
-    dueMs: nowMs,
+    pace: { dueMs: nowMs, lateMs: 0 },
     idleSinceMs: null,
     streamLast: range.streamLast,
     rangeEnded: range.last !== null && description.cursor > range.last,

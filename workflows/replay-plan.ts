@@ -14,7 +14,7 @@ import {
 import type { Owner } from '../core/consumer.ts';
 import type { Description } from '../core/description.ts';
 import { detailsMarkdown } from '../core/details.ts';
-import { dueAfter, dueAtStart, paceWaitMs } from '../core/pacing.ts';
+import { paceAfter, paceAtStart, paceWaitMs } from '../core/pacing.ts';
 import { formatProblems } from '../core/problems.ts';
 import { noProgress, type Progress } from '../core/progress.ts';
 import type { Receipt } from '../core/receipt.ts';
@@ -135,7 +135,7 @@ async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
     if (reason !== null) return reason;
     if (workflowInfo().continueAsNewSuggested) return await continueLink(link, run);
 
-    run.dueMs = dueAtStart(run.dueMs, Date.now(), timerFired);
+    run.pace = paceAtStart(run.pace, Date.now(), timerFired);
     const delivery = await deliver(link, run);
     link.unsettled = delivery;
     const letters = await settling(link, () => storeDeadLetters(link, run, delivery));
@@ -201,11 +201,11 @@ function showRejected({ control }: Link, run: RunState, delivery: Delivery): voi
 /** Waits until the rate limit allows the next batch; a changed limit, pause or cancel ends the wait. True: the timer fired. */
 async function pace(control: Control, run: RunState, records: number): Promise<boolean> {
   const limit = control.ratePerSecond ?? null;
-  run.dueMs = dueAfter(run.dueMs, records, limit);
-  const waitMs = paceWaitMs(run.dueMs, Date.now());
+  run.pace = paceAfter(run.pace, records, limit);
+  const waitMs = paceWaitMs(run.pace.dueMs, Date.now());
   if (waitMs === 0) return false;
   const interrupted = await condition(() => control.ratePerSecond !== limit || control.paused, waitMs);
-  if (interrupted) run.dueMs = Date.now();
+  if (interrupted) run.pace = { dueMs: Date.now(), lateMs: 0 };
   return !interrupted;
 }
 

@@ -23,13 +23,19 @@ export interface Gate {
   diesWithin?(bytes: number): number | null;
 }
 
+/** `blind`: a writer does not see the claims of others. `no_sync`: what is synced is not kept either. */
+export type Flaw = 'blind' | 'no_sync';
+
 /** The file system behind a gate. Handles left open by those who died are closed by `closeAll`. */
 export class SimulatedFiles {
   readonly #disk: Disk;
   readonly #handles = new Set<FileHandle>();
 
-  constructor(disk: Disk) {
+  readonly #flaw: Flaw | undefined;
+
+  constructor(disk: Disk, flaw?: Flaw) {
     this.#disk = disk;
+    this.#flaw = flaw;
   }
 
   of(gate: Gate): Files {
@@ -49,7 +55,10 @@ export class SimulatedFiles {
       mkdir: gated('mkdir', real.mkdir as (...args: unknown[]) => Promise<undefined>),
       readdir: gated('readdir', real.readdir as (...args: unknown[]) => Promise<string[]>),
       stat: gated('stat', real.stat as (...args: unknown[]) => Promise<unknown>),
-      lstat: gated('lstat', real.lstat as (...args: unknown[]) => Promise<unknown>),
+      lstat: gated('lstat', async (path: string) => {
+        const isHidden = this.#flaw === 'blind' && path.endsWith('.claim');
+        return await real.lstat(isHidden ? `${path}.hidden` : path);
+      }),
       realpath: gated('realpath', real.realpath as (...args: unknown[]) => Promise<string>),
       rename: gated('rename', (from: string, to: string) => this.#disk.rename(from, to)),
       unlink: gated('unlink', (path: string) => this.#disk.unlink(path)),
@@ -125,9 +134,12 @@ export class ForgetfulDisk implements Disk {
   #undo: { readonly folder: string; readonly undo: () => Promise<void> }[] = [];
   #spares = 0;
 
+  readonly #flaw: Flaw | undefined;
+
   /** `spare`: a folder on the same file system. */
-  constructor(spare: string) {
+  constructor(spare: string, flaw?: Flaw) {
     this.#spare = spare;
+    this.#flaw = flaw;
   }
 
   async rename(from: string, to: string): Promise<void> {
@@ -153,6 +165,7 @@ export class ForgetfulDisk implements Disk {
   }
 
   async synced(path: string, handle?: FileHandle): Promise<void> {
+    if (this.#flaw === 'no_sync') return;
     if (handle === undefined) {
       this.#undo = this.#undo.filter(({ folder }) => folder !== path);
       return;

@@ -12,7 +12,7 @@ import { readSegments } from '../../contract/file-destination.ts';
 import { makeBatch } from '../../contract/records.ts';
 import { never } from '../../contract/sink-contract.ts';
 import { ForgetfulDisk, randomFrom, safeDisk, SimulatedFiles } from './simulated-files.ts';
-import type { Gate } from './simulated-files.ts';
+import type { Flaw, Gate } from './simulated-files.ts';
 
 export interface Scenario {
   readonly seed: number;
@@ -23,6 +23,8 @@ export interface Scenario {
   /** Chance, at each call, that all processes die and the disk forgets what was not synced. */
   readonly powerLosses?: number;
   readonly compression?: 'none' | 'gzip';
+  /** Something that the simulation must notice. */
+  readonly flaw?: Flaw;
 }
 
 export interface Outcome {
@@ -128,8 +130,8 @@ class Simulation {
     this.#scenario = scenario;
     this.#folder = folder;
     this.random = randomFrom(scenario.seed);
-    this.#disk = scenario.powerLosses === undefined ? null : new ForgetfulDisk(join(folder, 'spare'));
-    this.#files = new SimulatedFiles(this.#disk ?? safeDisk);
+    this.#disk = scenario.powerLosses === undefined ? null : new ForgetfulDisk(join(folder, 'spare'), scenario.flaw);
+    this.#files = new SimulatedFiles(this.#disk ?? safeDisk, scenario.flaw);
   }
 
   turn(): Promise<void> {

@@ -6,8 +6,9 @@ import {
   batchRecordsMax,
   blockedRetryMs,
   limitBatchRecords,
-  dueAfter,
-  dueAtStart,
+  paceAfter,
+  paceAtStart,
+  type Pace,
   paceWaitMs,
 } from '../../../core/pacing.ts';
 import { progressOf } from '../../../core/progress.ts';
@@ -219,20 +220,22 @@ describe('pacing', () => {
   test('a rate limit bounds the batch to one second and spaces batches', () => {
     expect(limitBatchRecords(1_000, 50)).toBe(50);
     expect(limitBatchRecords(1_000, null)).toBe(1_000);
-    expect(dueAfter(10_000, 50, 50)).toBe(11_000);
-    expect(dueAfter(10_000, 50, null)).toBe(10_000);
+    const pace = { dueMs: 10_000, lateMs: 0 };
+    expect(paceAfter(pace, 50, 50).dueMs).toBe(11_000);
+    expect(paceAfter(pace, 50, null).dueMs).toBe(10_000);
     expect(paceWaitMs(11_000, 10_200)).toBe(800);
     expect(paceWaitMs(11_000, 10_600)).toBe(0);
   });
 
   test.each([7, 100, 900, 5_000])('timers that fire a second late still give %i records a second', (perSecond) => {
     const batch = limitBatchRecords(500, perSecond);
-    let [nowMs, dueMs, records, timerFired] = [0, 0, 0, false];
+    let [nowMs, records, timerFired] = [0, 0, false];
+    let pace: Pace = { dueMs: 0, lateMs: 0 };
     while (nowMs < 600_000) {
-      dueMs = dueAfter(dueAtStart(dueMs, nowMs, timerFired), batch, perSecond);
+      pace = paceAfter(paceAtStart(pace, nowMs, timerFired), batch, perSecond);
       records += batch;
       nowMs += 20;
-      const waitMs = paceWaitMs(dueMs, nowMs);
+      const waitMs = paceWaitMs(pace.dueMs, nowMs);
       timerFired = waitMs > 0;
       if (timerFired) nowMs += waitMs + 1_000;
     }
@@ -241,9 +244,11 @@ describe('pacing', () => {
   });
 
   test('a pause, a block or a slow batch is not followed by a burst', () => {
-    expect(dueAtStart(10_000, 60_000, false)).toBe(60_000);
-    expect(dueAtStart(10_000, 11_000, true)).toBe(10_000);
-    expect(dueAtStart(10_000, 60_000, true)).toBe(58_500);
+    const pace = { dueMs: 10_000, lateMs: 0 };
+    expect(paceAtStart(pace, 60_000, false)).toEqual({ dueMs: 60_000, lateMs: 0 });
+    expect(paceAtStart(pace, 11_000, true)).toEqual({ dueMs: 10_000, lateMs: 1_000 });
+    expect(paceAtStart(pace, 60_000, true)).toEqual({ dueMs: 58_500, lateMs: 1_500 });
+    expect(paceAtStart({ dueMs: 10_000, lateMs: 500 }, 12_000, false)).toEqual({ dueMs: 11_500, lateMs: 500 });
   });
 
   test('an hour of being blocked costs fewer than twenty tries', () => {
