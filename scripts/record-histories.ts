@@ -70,7 +70,7 @@ const recordings: readonly Recording[] = [
       await handle.signal('cancel');
     },
   },
-  { name: 'continued', records: 800, plan: { batch_size: 2 } },
+  { name: 'continued', records: 160, plan: { batch_size: 2 } },
 ];
 
 async function until(handle: WorkflowHandle, wanted: (progress: Progress) => boolean): Promise<void> {
@@ -112,14 +112,26 @@ async function record(client: Client, nats: NatsConnection, recording: Recording
   const handle = await client.workflow.start('replayPlan', { taskQueue: 'durable-replay', workflowId: name, args: [request] });
   await act?.(handle);
   await handle.result().catch(() => undefined);
-  const history = await client.workflow.getHandle(name).fetchHistory();
-  await writeFile(join(folder, `${name}.json`), `${historyToJSON(history)}\n`);
+  await write(name, await client.workflow.getHandle(name).fetchHistory());
+  const first = await client.workflow.getHandle(name, handle.firstExecutionRunId).fetchHistory();
+  if (first.events?.at(-1)?.workflowExecutionContinuedAsNewEventAttributes != null) await write(`${name}-first-link`, first);
+}
+
+/** Without what belongs to the machine that recorded it. */
+async function write(name: string, history: History): Promise<void> {
+  const text = historyToJSON(history).replaceAll(projectFolder, '');
+  const bare: unknown = JSON.parse(text, (key, value: unknown) =>
+    key === 'identity' || key === 'stickyAttributes' ? undefined : value,
+  );
+  await writeFile(join(folder, `${name}.json`), `${JSON.stringify(bare)}\n`);
   process.stdout.write(`${name}: ${history.events?.length ?? 0} events\n`);
 }
 
+type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
+
 const wanted = process.argv.slice(2);
 const data = await mkdtemp(join(tmpdir(), 'durable-replay-histories-'));
-const servers = await startServers({ env: {} });
+const servers = await startServers({ env: {}, temporal: { dynamicConfig: ['limit.historyCount.suggestContinueAsNew=400'] } });
 const worker = spawn(process.execPath, ['--import', 'tsx', 'client/main.ts', 'worker'], {
   cwd: projectFolder,
   env: {

@@ -15,7 +15,7 @@ export interface Certification {
 
 export interface CertifiedMode {
   readonly mode: string;
-  readonly cases: readonly { readonly name: string; readonly result: 'passed' | 'failed' }[];
+  readonly cases: readonly { readonly name: string; readonly result: 'passed' | 'failed' | 'not_applicable' }[];
 }
 
 /** null without evidence, and where it is for something else or in another format. Reads a small file each time. */
@@ -29,7 +29,7 @@ export function certificationOf(spec: Pick<SinkSpec, 'type' | 'evidence'>): Cert
 export function isCertified(spec: SinkSpec, sink: Readonly<Record<string, unknown>>): boolean {
   const mode = spec.modeOf?.(sink) ?? DEFAULT_MODE;
   const certified = certificationOf(spec)?.modes.find((candidate) => candidate.mode === mode);
-  return certified !== undefined && certified.cases.length > 0 && certified.cases.every(({ result }) => result === 'passed');
+  return certified !== undefined && certified.cases.length > 0 && certified.cases.every(({ result }) => result !== 'failed');
 }
 
 export const DEFAULT_MODE = 'default';

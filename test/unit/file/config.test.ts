@@ -3,7 +3,7 @@ import { checkSchema, describeFields } from '../../../core/schema.ts';
 import { fileConfigSchema, fileSpec } from '../../../sinks/file/config.ts';
 
 function check(sink: unknown) {
-  return checkSchema(fileConfigSchema, sink, { at: ['sink'] });
+  return checkSchema(fileConfigSchema, sink, { at: ['sink'], echo: true });
 }
 
 test('defaults', () => {

@@ -233,7 +233,9 @@ test('what old epochs left is swept, what is not ours is left alone', async () =
   await writeFile(join(bed.index, 'README'), 'mine');
   await writeFile(join(bed.index, '00000001-abc.tmp'), 'stale');
   await writeFile(join(bed.directory, '00000001-000002.jsonl'), '');
-  await bed.sink().open(never());
+  const next = bed.sink();
+  await next.open(never());
+  await next.close();
   expect((await readdir(bed.directory)).sort()).toEqual(['.index', '00000001-000001.jsonl', ...strangers].sort());
   expect((await readdir(bed.index)).sort()).toEqual(['00000001.claim', '00000002.claim', '00000002.journal', 'README']);
 });

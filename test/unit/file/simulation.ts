@@ -154,7 +154,7 @@ class Simulation {
     await this.#schedule(writers);
     await Promise.all(lives);
     await this.#files.closeAll();
-    await this.#check(writers);
+    await this.#check(writers).catch((error: unknown) => this.#violations.push(`the check ended with ${String(error)}`));
     return {
       deaths: this.#deaths,
       powerLosses: this.#powerLosses,

@@ -101,7 +101,7 @@ describe('records that are refused', () => {
   test('not_json and too_large, by the bytes of the body', async () => {
     const bed = await makeBed();
     const sink = bed.sink({ config: { require_json: true, max_record_bytes: 10 } });
-    const batch = makeRecordsOf(['12345678', 'text', '"12345678"', '"123456789"', '"é23456é"', ''].map(bytesOf));
+    const batch = makeRecordsOf(['12345678', 'text', '"12345678"', '"123456789"', '"é2345é"', ''].map(bytesOf));
     expect(await sink.write(batch, never())).toEqual([
       { kind: 'written' },
       { kind: 'rejected', code: 'not_json' },
@@ -160,7 +160,7 @@ describe('the place', () => {
     expect((await faultOf(bed.sink({ config: { directory } }).open(never()))).code).toBe('sink_denied');
     const findings = await bed.sink({ config: { directory } }).probe(never());
     expect(findings[0]).toMatchObject({ severity: 'error' });
-    expect(await readdir(outside)).toEqual(directory === 'orders' ? [] : []);
+    expect(await readdir(outside)).toEqual([]);
   });
 
   test('a link to elsewhere in the data root is the same directory', async () => {
