@@ -18,6 +18,7 @@ const ROUNDS = 5;
 const BATCH_SIZES = [1_000, 5_000];
 const context = { plan: 'bench', run: '0198f6b2-6a1e-7d3f-8a53-0f0e4d1c2b3a' };
 
+let directories = 0;
 const folder = await mkdtemp(join(process.argv[2] ?? tmpdir(), 'durable-replay-bench-'));
 try {
   const records = Array.from({ length: RECORDS }, (_, i) => makeRecord(i + 1));
@@ -50,8 +51,6 @@ async function writeBare(batches: readonly Buffer[]): Promise<void> {
   }
   await handle.close();
 }
-
-let directories = 0;
 
 async function writeThroughSink(batches: readonly (readonly ReplayRecord[])[]): Promise<void> {
   const config = fileConfigSchema.parse({ type: 'file', directory: `d${++directories}` });

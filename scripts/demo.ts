@@ -12,7 +12,8 @@ import { ServerSetupError } from './servers/setup-error.ts';
 
 const projectFolder = fileURLToPath(new URL('..', import.meta.url));
 const demoFolder = join(projectFolder, 'demo-data');
-const eventsTotal = 24_000;
+const replayStreamCommand = ['--import', 'tsx', join(projectFolder, 'client/main.ts')];
+const eventsTotal = 50_000;
 const eventsOversized = 7;
 const workerReadyMsMax = 60_000;
 
@@ -137,8 +138,6 @@ function environment(running: Servers): NodeJS.ProcessEnv {
     REPLAY_LOG_LEVEL: 'info',
   };
 }
-
-const replayStreamCommand = ['--import', 'tsx', join(projectFolder, 'client/main.ts')];
 
 async function startWorker(running: Servers): Promise<void> {
   say('$ replay-stream worker');

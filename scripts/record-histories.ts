@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
@@ -119,7 +119,9 @@ async function record(client: Client, nats: NatsConnection, recording: Recording
 
 /** Without what belongs to the machine that recorded it. */
 async function write(name: string, history: History): Promise<void> {
-  const text = historyToJSON(history).replaceAll(projectFolder, '');
+  const text = historyToJSON(history)
+    .replaceAll(projectFolder, '')
+    .replaceAll(new RegExp(`\\d+@${hostname()}`, 'g'), 'worker');
   const bare: unknown = JSON.parse(text, (key, value: unknown) =>
     key === 'identity' || key === 'stickyAttributes' ? undefined : value,
   );
