@@ -34,7 +34,9 @@ async function compare(records: readonly ReplayRecord[], batchSize: number): Pro
   for (let round = 0; round <= ROUNDS; round++) {
     const [bare, sink] = [await timed(() => writeBare(bytes)), await timed(() => writeThroughSink(batches))];
     // The first round warms up.
-    if (round > 0) (seconds.bare.push(bare), seconds.sink.push(sink));
+    if (round === 0) continue;
+    seconds.bare.push(bare);
+    seconds.sink.push(sink);
   }
   const [bare, sink] = [RECORDS / median(seconds.bare), RECORDS / median(seconds.sink)];
   process.stdout.write(

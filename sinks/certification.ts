@@ -32,7 +32,7 @@ export function isCertified(spec: SinkSpec, sink: Readonly<Record<string, unknow
   return certified !== undefined && certified.cases.length > 0 && certified.cases.every(({ result }) => result !== 'failed');
 }
 
-export const DEFAULT_MODE = 'default';
+const DEFAULT_MODE = 'default';
 
 function readEvidence(evidence: URL): Certification | null {
   try {

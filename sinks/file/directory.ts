@@ -10,7 +10,7 @@ import { INDEX_FOLDER, parseName } from './names.ts';
 /** What the sink does with the file system. Tests stop it at any of these calls. */
 export type Files = Pick<typeof fs, 'open' | 'mkdir' | 'readdir' | 'stat' | 'lstat' | 'rename' | 'unlink' | 'realpath'>;
 
-export const DIRECTORY_MODE = 0o750;
+const DIRECTORY_MODE = 0o750;
 export const FILE_MODE = 0o640;
 
 /** Opens for reading, without following a link out of the directory. */

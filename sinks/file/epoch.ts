@@ -115,7 +115,7 @@ export class Epoch {
     await allDone([
       append(segment.handle, bytes).then(() => segment.handle.datasync()),
       append(this.#journal, entry).then(() => this.#journal.datasync()),
-      segment.isNew ? syncFolder(this.#directory.files, this.#directory.path) : undefined,
+      segment.isNew ? syncFolder(this.#directory.files, this.#directory.path) : Promise.resolve(),
     ]);
     const linked = (await isLinked(segment.handle)) && (await isLinked(this.#journal));
     await assertHeld(this.#directory, this.#claim);
@@ -197,7 +197,7 @@ export class Epoch {
 }
 
 /** Promise.all, but no promise is left running when it throws. */
-async function allDone(promises: readonly (Promise<unknown> | undefined)[]): Promise<void> {
+async function allDone(promises: readonly Promise<unknown>[]): Promise<void> {
   const failed = (await Promise.allSettled(promises)).find((result) => result.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
 }

@@ -61,9 +61,9 @@ class Groups {
   }
 
   of({ stream, incarnation }: ReplayRecord): Group {
-    const isOf = (group: Group) => group.stream === stream && group.incarnation === incarnation;
-    if (this.#last !== undefined && isOf(this.#last)) return this.#last;
-    this.#last = this.#groups.find(isOf);
+    const last = this.#last;
+    if (last !== undefined && last.stream === stream && last.incarnation === incarnation) return last;
+    this.#last = this.#groups.find((group) => group.stream === stream && group.incarnation === incarnation);
     if (this.#last === undefined) {
       this.#last = { stream, incarnation, known: this.#index.of(stream, incarnation), added: new Set() };
       this.#groups.push(this.#last);

@@ -1,6 +1,6 @@
 import type { ReplayRecord } from '../../core/record.ts';
 
-export const INCARNATION = '2026-05-01T10:00:00.000000001Z';
+const INCARNATION = '2026-05-01T10:00:00.000000001Z';
 
 /** 2026-05-01T10:00:00.000000007Z. */
 const FIRST_NANOS = 1_777_629_600_000_000_007n;

@@ -145,7 +145,7 @@ describe('strict JSON', () => {
       fc.property(fc.oneof(fc.json(), mutated, small), (text) => {
         expect(isStrictJson(bytesOf(text))).toBe(slowStrictJson(new TextDecoder().decode(bytesOf(text))));
       }),
-      { numRuns: 30_000 },
+      { numRuns: 10_000 },
     );
   });
 });
@@ -201,7 +201,7 @@ describe('text and binary', () => {
       fc.property(fc.oneof(bytes, fc.string({ unit: 'binary' }).map(bytesOf)), (candidate) => {
         expect(isUtf8(candidate)).toBe(decodes(candidate));
       }),
-      { numRuns: 30_000 },
+      { numRuns: 10_000 },
     );
   });
 });

@@ -223,6 +223,55 @@ describe('death in a takeover', () => {
   }
 });
 
+/** Lets everything through but one kind of call, which hangs until it is released. */
+class HangingGate implements Gate {
+  readonly hangs: Promise<void>;
+  release!: () => void;
+  #hung!: () => void;
+  readonly #call: string;
+  readonly #released: Promise<void>;
+  isArmed = false;
+
+  constructor(call: string) {
+    this.#call = call;
+    this.hangs = new Promise((resolve) => (this.#hung = resolve));
+    this.#released = new Promise((resolve) => (this.release = resolve));
+  }
+
+  async enter(call: string): Promise<void> {
+    if (!this.isArmed || call !== this.#call) return;
+    this.#hung();
+    await this.#released;
+  }
+
+  leave(): void {}
+}
+
+describe('a file system that hangs', () => {
+  test.each(['write', 'datasync', 'fstat', 'lstat'])('in %s does not hold up an abort, nor another writer', async (call) => {
+    const bed = await makeBed();
+    const files = new SimulatedFiles(safeDisk);
+    const gate = new HangingGate(call);
+    const stuck = bed.sink({ files: files.of(gate) });
+    await stuck.write(makeBatch(1, 3), never());
+    gate.isArmed = true;
+    const controller = new AbortController();
+    const reason = new Error('cancelled');
+    const writing = stuck.write(makeBatch(4, 3), controller.signal);
+    await gate.hangs;
+    controller.abort(reason);
+    await expect(writing).rejects.toBe(reason);
+    const next = bed.sink();
+    expect(kinds(await next.write(makeBatch(1, 7), never()))).toMatch(/^ddd[dw]{3}w$/);
+    gate.release();
+    await stuck.close();
+    expect(kinds(await next.write(makeBatch(1, 8), never()))).toBe('dddddddw');
+    await next.close();
+    expect(await bed.sequences()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    await files.closeAll();
+  });
+});
+
 test('what old epochs left is swept, what is not ours is left alone', async () => {
   const bed = await makeBed();
   const first = bed.sink();
@@ -250,6 +299,18 @@ test('claims are kept few', { timeout: 60_000 }, async () => {
   const names = await readdir(bed.index);
   expect(names.filter((name) => name.endsWith('.claim'))).toHaveLength(65);
   expect(names.filter((name) => name.endsWith('.journal'))).toEqual(['00000100.journal']);
+});
+
+test('a journal that has grown long begins again as one checkpoint', { timeout: 60_000 }, async () => {
+  const bed = await makeBed();
+  const sink = bed.sink();
+  const stream = 'S'.repeat(1_000_000);
+  for (let i = 1; i <= 40; i++) await sink.write(makeBatch(i, 1, { stream }), never());
+  await sink.close();
+  const names = await readdir(bed.index);
+  expect(names.filter((name) => name.endsWith('.journal'))).toEqual(['00000003.journal']);
+  expect((await stat(join(bed.index, '00000003.journal'))).size).toBeLessThan(17_000_000);
+  expect(await bed.sequences()).toEqual(Array.from({ length: 40 }, (_, i) => i + 1));
 });
 
 test('a clean end copies nothing', async () => {

@@ -34,7 +34,7 @@ test('holds what was added, before and after it was written down', () => {
         }
       }
     }),
-    { numRuns: 60 },
+    { numRuns: 25 },
   );
 });
 

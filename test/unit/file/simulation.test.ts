@@ -3,7 +3,7 @@ import { simulate } from './simulation.ts';
 import type { Scenario } from './simulation.ts';
 
 /** More seeds: REPLAY_SIMULATION_SEEDS=500 npx vitest run test/unit/file/simulation.test.ts */
-const SEEDS = Number(process.env['REPLAY_SIMULATION_SEEDS'] ?? 8);
+const SEEDS = Number(process.env['REPLAY_SIMULATION_SEEDS'] ?? 5);
 const TIMEOUT_MS = 60_000 + SEEDS * 3_000;
 
 beforeEach(() => {

@@ -275,7 +275,7 @@ class Simulation {
   }
 
   #context(plan: string): SinkContext {
-    const log = { info: () => undefined, warn: (fields: object, message: string) => void this.#warn(fields, message) };
+    const log = { info: () => undefined, warn: (fields: object, message: string) => this.#warn(fields, message) };
     return { dataRoot: join(this.#folder, 'data'), plan, run: 'run', secret: () => '', log };
   }
 

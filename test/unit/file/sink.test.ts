@@ -78,7 +78,9 @@ describe('segments', () => {
       await sink.close();
     }
     expect(await bed.segments()).toEqual(['00000001-000001.jsonl.gz', '00000002-000001.jsonl', '00000003-000001.jsonl.gz']);
-    const { stdout, status } = spawnSync('zcat', [join(bed.directory, '00000001-000001.jsonl.gz')], { encoding: 'utf8' });
+    const { stdout, status } = spawnSync('sh', ['-c', 'zcat "$0"', join(bed.directory, '00000001-000001.jsonl.gz')], {
+      encoding: 'utf8',
+    });
     expect(status).toBe(0);
     expect(stdout.trim().split('\n')).toHaveLength(20);
     expect(await bed.sequences()).toHaveLength(60);

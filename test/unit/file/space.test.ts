@@ -13,9 +13,13 @@ async function mountSmall(megabytes: number): Promise<string | null> {
   const folder = join(await tempDir(), 'small');
   await mkdir(folder);
   if (process.getuid?.() !== 0) return null;
-  if (spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder]).status !== 0) return null;
-  atFileEnd(() => Promise.resolve(spawnSync('umount', ['-l', folder])));
+  if (shell('mount -t tmpfs -o size="$1" tmpfs "$0"', folder, `${megabytes}m`) !== 0) return null;
+  atFileEnd(() => Promise.resolve(shell('umount -l "$0"', folder)));
   return folder;
+}
+
+function shell(command: string, ...args: readonly string[]): number | null {
+  return spawnSync('sh', ['-c', command, ...args]).status;
 }
 
 const small = await mountSmall(1);
@@ -65,11 +69,11 @@ describe.skipIf(small === null || other === null)('a file system (skipped where 
     const sink = bed.sink();
     await sink.write(makeBatch(1, 10), never());
     await sink.close();
-    spawnSync('mount', ['-o', 'remount,ro', other!]);
+    shell('mount -o remount,ro "$0"', other!);
     expect(await faultOf(bed.sink().open(never()))).toMatchObject({ code: 'sink_denied', detail: 'EROFS' });
     const findings = await bed.sink().probe(never());
     expect(findings.find(({ severity }) => severity === 'error')?.message).toBe('The directory is not writable (EROFS).');
-    spawnSync('mount', ['-o', 'remount,rw', other!]);
+    shell('mount -o remount,rw "$0"', other!);
     const next = bed.sink();
     expect(kinds(await next.write(makeBatch(1, 11), never()))).toBe('d'.repeat(10) + 'w');
     await next.close();
