@@ -141,6 +141,7 @@ async function whereItEnds(
 async function pinnedDataRoot({ targets, dataRoot }: Deps, request: DeliverRequest): Promise<string | null> {
   if (!targets.isLocal(request.target.sink.type)) return null;
   const found = request.dataRoot === null ? await dataRoot.readOrCreate() : await dataRoot.read();
+  if (found === null) throw new ReplayFault('sink_missing', 'the data root');
   if (request.dataRoot !== null && found !== request.dataRoot) throw new ReplayFault('wrong_root');
   return found;
 }

@@ -149,7 +149,7 @@ export const faultCatalogue = {
   unexpected: {
     kind: 'retry',
     meaning: 'A fault without a name.',
-    next: 'See the worker log; the plan tries again by itself.',
+    next: 'See the worker log (REPLAY_LOG_LEVEL=debug shows the text of the error); the plan tries again by itself.',
   },
 } as const satisfies Record<string, FaultEntry>;
 

@@ -113,9 +113,9 @@ export function replayRef(run: RunState): ReplayRef {
   };
 }
 
-/** Two batches may be un-ACKed at a time, and an adaptive batch may grow to its largest. */
+/** The ACK of one batch overlaps the delivery of the next, no more; an adaptive batch may grow to its largest. */
 function maxAckPending(run: RunState): number {
-  return 4 * (run.description.plan.batch_size ?? batchRecordsMax);
+  return 2 * (run.description.plan.batch_size ?? batchRecordsMax);
 }
 
 export function nextDelivery(run: RunState, ratePerSecond: number | null, nowMs: number): DeliverRequest {

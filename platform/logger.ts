@@ -10,22 +10,23 @@ export function createLogger(level: string): Logger {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { error: describeError },
+      serializers: { error: (error: unknown) => describeError(error, level === 'debug') },
     },
     destination({ dest: 2, sync: true }),
   );
 }
 
-/** Name, code and place of an error. Its message may hold values of records or addresses: it stays out below `debug`. */
-function describeError(error: unknown): object {
+/** Name, code and place of an error. Its message may hold values of records or addresses: only `debug` shows it. */
+function describeError(error: unknown, withMessage: boolean): object {
   if (!(error instanceof Error)) return { name: typeof error };
-  const { name, cause } = error;
+  const { name, message, cause } = error;
   const code: unknown = 'code' in error ? error.code : undefined;
   return {
     name,
     ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
+    ...(withMessage ? { message } : {}),
     ...(error.stack === undefined ? {} : { stack: stackFrames(error.stack) }),
-    ...(cause === undefined ? {} : { cause: describeError(cause) }),
+    ...(cause === undefined ? {} : { cause: describeError(cause, withMessage) }),
   };
 }
 
