@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
 import { chmod, copyFile, readFile, rm, writeFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { bundleWorkflowCode } from '@temporalio/worker';
 
 /** `npm run build`: dist, which runs under plain node. */
@@ -10,10 +11,17 @@ const compileMs = 5 * 60_000;
 
 await rm('dist', { recursive: true, force: true });
 compile();
-await copyFile('scripts/servers/guardian.mjs', 'dist/scripts/servers/guardian.mjs');
+for (const file of ['scripts/servers/guardian.mjs', ...certifications()]) await copyFile(file, join('dist', file));
 await makeExecutable(entry);
 await bundleWorkflows();
 process.stdout.write(`Built dist: node ${entry} --help\n`);
+
+/** Without its evidence a built worker would refuse to run into a sink. */
+function certifications(): string[] {
+  return readdirSync('sinks', { recursive: true, encoding: 'utf8' })
+    .filter((name) => basename(name) === 'certification.json')
+    .map((name) => join('sinks', name));
+}
 
 function compile(): void {
   const tsc = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json'], {
