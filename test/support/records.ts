@@ -22,6 +22,13 @@ export async function readRecords(directory: string): Promise<StoredRecord[]> {
   return records;
 }
 
+/** Whole lines so far, of a directory that may be in use or in the state that a crash left. */
+export async function countLines(directory: string): Promise<number> {
+  const names = (await readdir(directory)).filter((name) => name.endsWith('.jsonl'));
+  const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'latin1').catch(() => '')));
+  return texts.reduce((lines, text) => lines + text.split('\n').length - 1, 0);
+}
+
 /** The bytes that the message must have had; json only up to its line breaks, which the sink turns into spaces. */
 export function originalBody({ payload_format, payload, line }: StoredRecord): Buffer {
   switch (payload_format) {
