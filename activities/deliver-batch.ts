@@ -44,6 +44,7 @@ async function deliverBatch(deps: Deps, request: DeliverRequest, signal: AbortSi
     skipped: batch.settledBefore.length,
     bytes: settled.reduce((sum, record) => sum + record.payload.length, 0),
     rejects: rejects.slice(0, request.rejectsAllowed + 1),
+    rejected: rejects.length,
     drift: isDrift(batch.fresh.length, rejects),
     cursor: (batch.fresh.at(-1)?.position ?? request.cursor - 1) + 1,
     consumerSequence,
@@ -154,7 +155,10 @@ async function writeBatch(
 ): Promise<Tally> {
   if (records.length === 0) return { written: 0, duplicate: 0, rejects: [] };
   const { durable, owner } = request.replay;
-  const borrowed = await deps.sinks.borrow({ target: request.target, plan: durable, run: owner.firstRunId }, signal);
+  const borrowed = await deps.sinks.borrow(
+    { target: request.target, plan: durable, run: owner.firstRunId, begun: request.begun },
+    signal,
+  );
   try {
     const grace = graceSignal(signal);
     const tally = tallyOutcomes(records, await borrowed.sink.write(records, grace).finally(grace.clear));

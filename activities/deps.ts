@@ -27,6 +27,8 @@ export interface SinkUse {
   readonly target: ReplayTarget;
   readonly plan: string;
   readonly run: string;
+  /** The run has settled records there before. */
+  readonly begun: boolean;
 }
 
 export interface BorrowedSink {

@@ -8,7 +8,7 @@ import { batchRecordsMax } from '../core/pacing.ts';
 import { checkStartSequence, checkStartTime, parsePlan, type ReplayPlan } from '../core/plan.ts';
 import type { Problem } from '../core/problems.ts';
 import type { DescribeRequest } from '../core/steps.ts';
-import { familyOf } from '../core/subjects.ts';
+import { familyOf, overlaps } from '../core/subjects.ts';
 import { checkPlanAgainstTarget, type ReplayTarget } from '../core/target.ts';
 import { timeNanos } from '../core/time.ts';
 import type { ConsumerFacts, StreamFacts } from '../jetstream/source.ts';
@@ -47,10 +47,13 @@ async function describeStream(deps: Deps, request: DescribeRequest): Promise<Des
     ...(await checkDeadLetter(deps, target.value)),
   );
   if (problems.length > 0) return await refused(deps, problems);
+  const description = await describe(deps, { plan: plan.value, target: target.value, facts, range: range.range, durable });
+  const astray = checkScope(facts, description);
+  if (astray.length > 0) return await refused(deps, astray);
   return {
     kind: 'described',
     predecessor: durable.predecessor,
-    description: await describe(deps, { plan: plan.value, target: target.value, facts, range: range.range, durable }),
+    description,
   };
 }
 
@@ -89,6 +92,17 @@ function checkStream(facts: StreamFacts, plan: ReplayPlan): Problem[] {
     });
   }
   return problems;
+}
+
+/** A filter that none of the stream's subjects can match, and that matches nothing, is a slip of the pen. */
+function checkScope(facts: StreamFacts, { plan, count }: Description): Problem[] {
+  if (count.messages > 0 || !count.exact.messages || facts.subjects.length === 0) return [];
+  return plan.subject_filters
+    .filter((filter) => !facts.subjects.some((subject) => overlaps(filter, subject)))
+    .map((filter) => ({
+      path: 'replay.subject_filters',
+      message: `"${filter}" matches no subject of the stream, which takes ${facts.subjects.join(', ')}`,
+    }));
 }
 
 interface Resolved {
@@ -247,6 +261,7 @@ async function warningsOf(deps: Deps, found: Found & { readonly count: RangeCoun
   if (range.last === null && plan.max_messages > count.messages) {
     warnings.push(`The plan has no end: it follows the stream until it is drained for ${plan.stop_after_idle_seconds} s.`);
   }
+  if (count.exact.messages && count.messages === 0) warnings.push('No message in the range matches the scope of the plan.');
   if (!count.exact.messages) warnings.push('The number of messages is an estimate: the stream does not allow direct get.');
   if (!(await deps.source.timesRise(facts, range.first, Math.min(range.last ?? Infinity, facts.lastSequence)))) {
     warnings.push(

@@ -17,7 +17,12 @@ export function makeProbeTarget(deps: Deps): (request: ReplayRequest) => Promise
       if (!plan.ok || !target.ok) {
         return { kind: 'refused', problems: [...(plan.ok ? [] : plan.problems), ...(target.ok ? [] : target.problems)] };
       }
-      const sink = await deps.targets.unopened({ target: target.value, plan: plan.value.durable_consumer, run: 'probe' });
+      const sink = await deps.targets.unopened({
+        target: target.value,
+        plan: plan.value.durable_consumer,
+        run: 'probe',
+        begun: false,
+      });
       try {
         return { kind: 'probed', findings: await sink.probe(signal) };
       } finally {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Context } from '@temporalio/activity';
 import { asFailure } from './failure.ts';
 import type { Log } from './deps.ts';
@@ -11,6 +12,8 @@ const heartbeatMs = 1_000;
  */
 export async function step<T>(log: Log, effect: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const context = Context.current();
+  // A step may wait for many answers at a time, each of which listens for the cancellation.
+  setMaxListeners(0, context.cancellationSignal);
   const timer = setInterval(() => context.heartbeat(), heartbeatMs);
   try {
     return await effect(context.cancellationSignal);

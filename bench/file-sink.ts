@@ -16,7 +16,7 @@ const BODY_BYTES = 288;
 const RECORDS = 100_000;
 const ROUNDS = 5;
 const BATCH_SIZES = [1_000, 5_000];
-const context = { plan: 'bench', run: '0198f6b2-6a1e-7d3f-8a53-0f0e4d1c2b3a' };
+const context = { plan: 'bench', begun: false, run: '0198f6b2-6a1e-7d3f-8a53-0f0e4d1c2b3a' };
 
 let directories = 0;
 const folder = await mkdtemp(join(process.argv[2] ?? tmpdir(), 'durable-replay-bench-'));

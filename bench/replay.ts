@@ -88,6 +88,7 @@ async function bareLoop(batchSize: number): Promise<Run> {
     dataRoot,
     plan: 'bare',
     run: 'bare',
+    begun: false,
     secret: () => '',
     log: { info: () => undefined, warn: () => undefined },
   });

@@ -51,9 +51,11 @@ interface Telling {
 }
 
 /** The report on standard output, what went wrong on standard error. */
-function tellResult({ state, report, message, exit }: ReplayResult, { id, terminal, json }: Telling): ExitStatus {
+function tellResult(result: ReplayResult, { id, terminal, json }: Telling): ExitStatus {
+  const { state, report, message, exit } = result;
   if (state === 'refused') {
-    terminal.err(`refused:\n${message}`);
+    terminal.err(message ?? state);
+    if (json) outJson(terminal, { state, problems: result.problems });
     return exit;
   }
   if (message !== null) terminal.err(message);

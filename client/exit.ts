@@ -5,7 +5,7 @@ export const exitStatuses = {
   done: { status: 0, meaning: 'done' },
   failed: { status: 1, meaning: 'failed: the replay, the connection to Temporal, or the command itself' },
   refused: { status: 2, meaning: 'refused: plan, target or usage; nothing was replayed' },
-  rejects: { status: 3, meaning: 'done, with rejects (see the dead letters)' },
+  rejects: { status: 3, meaning: 'done, with rejects (see the dead letters), or messages vanished before they were reached' },
   canceled: { status: 4, meaning: 'canceled' },
   blocked: { status: 5, meaning: 'blocked, and nobody at a terminal to ask; the replay goes on waiting' },
   interrupted: { status: 130, meaning: 'left by Ctrl-C (SIGINT); the replay goes on' },
@@ -21,5 +21,6 @@ export function exitStatus(name: ExitName): ExitStatus {
 
 /** Of a run that completed. */
 export function exitOfReport(report: Report): ExitStatus {
-  return exitStatus(report.counts.rejected > 0 ? 'rejects' : 'done');
+  const { rejected, vanished } = report.counts;
+  return exitStatus(rejected > 0 || vanished > 0 ? 'rejects' : 'done');
 }

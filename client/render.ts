@@ -53,7 +53,7 @@ export function reportSummary(report: Report): string {
   const { plan, sink, range, timings, counts } = report;
   const reason = report.stop_reason === null || report.stop_reason === report.state ? '' : ` (${report.stop_reason})`;
   const rows: [string, string][] = [
-    ['from', `stream ${plan.stream}, subjects ${plan.subject_families.join(', ')}`],
+    ['from', `stream ${plan.stream}, subject families ${plan.subject_families.join(', ')}`],
     [
       'into',
       `${sink.type}, idempotency key ${sink.key}${sink.duplicates_safe ? '' : ', duplicates are NOT safe'}${sink.dead_letter ? '' : ', no dead letters'}`,
@@ -128,7 +128,7 @@ function countRows(counts: Counts): [string, string][] {
 
 function rangeSize({ range }: Report): string {
   const messages = `${range.count_exact ? '' : 'about '}${groupDigits(range.count)} messages`;
-  return `${messages}, ${range.bytes_exact ? '' : 'about '}${formatBytes(range.bytes)}`;
+  return `${messages}, ${range.bytes_exact ? '' : 'about '}${formatBytes(range.bytes)} stored`;
 }
 
 function rejectLine(rejects: Report['rejects'], total: number): string {

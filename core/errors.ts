@@ -106,8 +106,8 @@ export const faultCatalogue = {
   },
   sink_missing: {
     kind: 'stop',
-    meaning: 'The directory, table or column of the target is missing.',
-    next: 'Create it, then resume.',
+    meaning: 'The directory, table or column of the target is missing, or what this replay wrote there is gone.',
+    next: 'Create it, then resume. If this replay had written there: put it back as it was; else cancel, and start again under another durable.',
   },
   sink_denied: {
     kind: 'stop',

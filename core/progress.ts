@@ -85,9 +85,12 @@ export interface Progress {
   /** 0 to 100; null while the far end is unknown. */
   readonly percent: number | null;
   readonly secondsLeft: number | null;
-  /** The last ones, at most 20. */
+  /** The last ones, or those that block the plan; at most 20. */
   readonly rejects: readonly Reject[];
 }
+
+/** Rejects that one answer of `progress` shows. */
+export const progressRejectsMax = 20;
 
 /** Before the plan has been described. */
 export const noProgress: Omit<Progress, 'state' | 'problem'> = {
@@ -121,11 +124,16 @@ interface Position {
 /** How far a run is. By records where their number is known, else by sequences. */
 export function progressOf(position: Position): Rate {
   const goal = Math.min(position.expected ?? Infinity, position.maxMessages);
+  const bySequenceDone = position.cursor - position.first;
+  const bySequenceLeft = Math.max(0, position.farEnd + 1 - position.cursor);
   const bySequence =
     position.farEnd < position.first ? 1 : (position.cursor - position.first) / (position.farEnd + 1 - position.first);
   const byRecord = goal === 0 ? 1 : position.settled / goal;
   const done = Math.min(1, Math.max(0, position.expected === null ? Math.max(bySequence, byRecord) : byRecord));
-  const left = goal === Infinity ? null : Math.max(0, goal - position.settled);
+  // Without an exact count, the sequences ahead are taken to hold as many records as those behind.
+  const guessed = bySequenceDone > 0 ? Math.ceil((position.settled * bySequenceLeft) / bySequenceDone) : null;
+  const toGoal = Math.max(0, goal - position.settled);
+  const left = position.expected !== null || guessed === null ? (goal === Infinity ? null : toGoal) : Math.min(guessed, toGoal);
   return {
     percent: Math.floor(done * 1000) / 10,
     secondsLeft: left === null || position.ratePerSecond <= 0 ? null : Math.ceil(left / position.ratePerSecond),

@@ -7,7 +7,7 @@ export function reportMarkdown(report: Report): string {
   const sections = [
     `# Replay ${report.plan.durable_consumer}: ${report.state}`,
     list([
-      `stream ${report.plan.stream}, subjects ${report.plan.subject_families.join(', ')}`,
+      `stream ${report.plan.stream}, subject families ${report.plan.subject_families.join(', ')}`,
       `sink ${report.sink.type}, idempotency key ${report.sink.key}`,
       `stopped by: ${report.stop_reason ?? 'still going on'}`,
       `range ${range.first} to ${range.last ?? 'the end of the stream'}, cursor ${range.cursor}, ` +

@@ -2,7 +2,16 @@ import type { Owner } from './consumer.ts';
 import type { Description } from './description.ts';
 import type { FaultCode } from './errors.ts';
 import { adaptBatchRecords, batchRecordsInitial, batchRecordsMax, idleWaitMs, limitBatchRecords, type Pace } from './pacing.ts';
-import { addCounts, noCounts, progressOf, type BlockedBy, type Counts, type Progress, type ReplayState } from './progress.ts';
+import {
+  addCounts,
+  noCounts,
+  progressOf,
+  progressRejectsMax,
+  type BlockedBy,
+  type Counts,
+  type Progress,
+  type ReplayState,
+} from './progress.ts';
 import type { Reject } from './record.ts';
 import {
   isoTime,
@@ -124,6 +133,7 @@ export function nextDelivery(run: RunState, ratePerSecond: number | null, nowMs:
     replay: replayRef(run),
     target,
     cursor: run.cursor,
+    begun: run.cursor > range.first,
     consumerSequence: run.deferred > 0 ? null : run.consumerSequence,
     last: range.last,
     endTimeNanos: range.endTimeNanos,
@@ -237,7 +247,10 @@ export function noteClosed(run: RunState, closed: Closed): void {
   if (closed.settled) settleDeferred(run);
   const { count } = run.description;
   if (count.exact.messages) {
-    run.counts = addCounts(run.counts, { vanished: Math.max(0, count.messages - run.counted - closed.notReached) });
+    const vanished = Math.max(0, count.messages - run.counted - closed.notReached);
+    run.counts = addCounts(run.counts, { vanished });
+    if (vanished > 0)
+      run.warnings.push(`${vanished} messages of the range were deleted from the stream before this run reached them.`);
   }
 }
 
@@ -279,7 +292,7 @@ export function progress(run: RunState, { state, problem, ratePerSecond }: Situa
     rate_limit_per_second: ratePerSecond,
     percent: ended ? 100 : position.percent,
     secondsLeft: ended ? 0 : position.secondsLeft,
-    rejects: run.rejects.slice(-20),
+    rejects: run.rejects.slice(-progressRejectsMax),
   };
 }
 

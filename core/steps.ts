@@ -38,6 +38,8 @@ export interface DeliverRequest {
   readonly target: ReplayTarget;
   /** Next unsettled sequence: nothing below it is written again. */
   readonly cursor: number;
+  /** Records of the range were settled before, by this run or by the one it goes on for. */
+  readonly begun: boolean;
   readonly consumerSequence: number | null;
   /** Inclusive end; null: none. */
   readonly last: number | null;
@@ -64,6 +66,8 @@ export interface Delivery {
   readonly bytes: number;
   /** At most the rest of the budget plus one. */
   readonly rejects: readonly Reject[];
+  /** All rejects of the batch, those over the budget included. */
+  readonly rejected: number;
   readonly drift: boolean;
   /** Next unsettled sequence once this batch is settled. */
   readonly cursor: number;

@@ -13,6 +13,7 @@ import { ServerSetupError } from './servers/setup-error.ts';
 const projectFolder = fileURLToPath(new URL('..', import.meta.url));
 const demoFolder = join(projectFolder, 'demo-data');
 const replayStreamCommand = ['--import', 'tsx', join(projectFolder, 'client/main.ts')];
+const holdFile = join(demoFolder, '.process');
 const eventsTotal = 50_000;
 const eventsOversized = 7;
 const workerReadyMsMax = 60_000;
@@ -38,6 +39,7 @@ const target = {
 class DemoError extends Error {}
 
 const stopping = new AbortController();
+const streamsAdded: string[] = [];
 let worker: ChildProcess | undefined;
 let servers: Servers | undefined;
 
@@ -52,12 +54,16 @@ try {
   process.exitCode = 1;
 } finally {
   await stopWorker();
+  await removeStreams();
   await servers?.stop();
 }
 
 async function demo(keep: boolean): Promise<number> {
   const began = performance.now();
   heading('1. A Temporal server with its UI, and a NATS server with JetStream');
+  await holdFolder();
+  if (process.env['NATS_URL']) say('NATS_URL is set: the demo uses that server, and deletes its two streams there at its end.');
+  if (process.env['TEMPORAL_ADDRESS']) say('TEMPORAL_ADDRESS is set: the demo uses that server.');
   servers = await startServers({ say });
   say(`Temporal ${servers.temporalAddress}${servers.uiUrl === null ? '' : `, UI ${servers.uiUrl}`}; NATS ${servers.natsUrl}`);
 
@@ -80,9 +86,28 @@ async function demo(keep: boolean): Promise<number> {
   return 0;
 }
 
-async function prepareFolder(): Promise<void> {
-  await rm(demoFolder, { recursive: true, force: true });
+/** Two demos in one folder would spoil each other's counts. */
+async function holdFolder(): Promise<void> {
   await mkdir(demoFolder, { recursive: true });
+  const other = Number(await readFile(holdFile, 'utf8').catch(() => '0'));
+  if (other !== 0 && other !== process.pid && isAlive(other)) {
+    throw new DemoError(`another demo runs in this folder (process ${other}); end it first, or clone the project once more`);
+  }
+  await writeFile(holdFile, String(process.pid));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+async function prepareFolder(): Promise<void> {
+  for (const name of await readdir(demoFolder)) {
+    if (join(demoFolder, name) !== holdFile) await rm(join(demoFolder, name), { recursive: true });
+  }
   await writeFile(join(demoFolder, 'plan.json'), `${JSON.stringify(plan, null, 2)}\n`);
   await writeFile(join(demoFolder, 'target.json'), `${JSON.stringify(target, null, 2)}\n`);
 }
@@ -109,22 +134,31 @@ async function fillStream(natsUrl: string): Promise<void> {
   }
 }
 
-/** In a NATS server of the environment, streams that are there already are never touched. */
+/** In a NATS server of the environment, what is there already is never touched. */
 async function addStreams(manager: JetStreamManager): Promise<void> {
   for (const [name, subjects] of [
     ['SHOP', ['orders.>', 'payments.>', 'carts.>']],
     ['DLQ', ['dlq.>']],
   ] as const) {
-    try {
-      await manager.streams.info(name);
-    } catch {
-      await manager.streams.add({ name, subjects: [...subjects], allow_direct: true, duplicate_window: 3_600_000_000_000 });
-      continue;
+    const config = { name, subjects: [...subjects], allow_direct: true, duplicate_window: 3_600_000_000_000 };
+    const taken = await manager.streams.info(name).catch(() => null);
+    const added = taken === null && (await manager.streams.add(config).catch(() => null));
+    if (!added) {
+      throw new DemoError(
+        `the NATS server of NATS_URL already has a stream ${name}, or one with subjects of ${subjects.join(', ')}; unset NATS_URL, and the demo starts a server of its own`,
+      );
     }
-    throw new DemoError(
-      `the NATS server of NATS_URL already has a stream ${name}; unset NATS_URL, and the demo starts a server of its own`,
-    );
+    streamsAdded.push(name);
   }
+}
+
+/** Our own server goes away with its streams; another's is left as it was found. */
+async function removeStreams(): Promise<void> {
+  if (servers === undefined || servers.nats !== null || streamsAdded.length === 0) return;
+  const connection = await connect({ servers: servers.natsUrl });
+  const manager = await connection.jetstreamManager();
+  for (const name of streamsAdded) await manager.streams.delete(name);
+  await connection.close();
 }
 
 function environment(running: Servers): NodeJS.ProcessEnv {

@@ -47,6 +47,11 @@ export interface SinkContext {
   /** The plan's durable consumer and the Temporal run id: written into every record. */
   readonly plan: string;
   readonly run: string;
+  /**
+   * The run has settled records here before: what is missing now (a directory, a table) must not be created anew, or the
+   * replay would go on into an empty destination. False for a probe.
+   */
+  readonly begun: boolean;
   /** Resolves a secret by the name of its environment variable; throws ReplayFault('secret_missing'). */
   readonly secret: (name: string) => string;
   readonly log: SinkLog;

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Client } from '@temporalio/client';
 import { NativeConnection, Runtime, Worker, type WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker';
 import { createActivities } from '../activities/index.ts';
+import { ReplayFault } from '../core/errors.ts';
 import type { Parsed } from '../core/problems.ts';
 import { connectNats, readNatsSettings, type NatsSettings } from '../jetstream/connection.ts';
 import { createSource } from '../jetstream/source.ts';
@@ -49,7 +50,15 @@ export function workerOptions(env: NodeJS.ProcessEnv, stop: AbortSignal): Parsed
 export async function runWorker(options: WorkerOptions): Promise<void> {
   const { settings, temporal, log } = options;
   await installRuntime(settings, log);
-  const nats = await connectNats(options.nats);
+  const nats = await connectNats(options.nats).catch((error: unknown) => {
+    const denied = error instanceof ReplayFault && error.code === 'nats_denied';
+    throw new Error(
+      denied
+        ? 'NATS refused the login of this worker; see the settings of NATS in docs/reference/settings.md.'
+        : 'NATS does not answer. Is it up, and is NATS_URL right? The worker ends; start it again.',
+      { cause: error },
+    );
+  });
   try {
     const connection = await connectWorker(temporal);
     try {
@@ -155,7 +164,11 @@ async function canListen(address: string): Promise<boolean> {
 /** The SDK's own lines: warnings and errors only, since normal operation is silent. Its metadata may hold inputs: left out. */
 function temporalLogger(log: Logger): NonNullable<Parameters<typeof Runtime.install>[0]['logger']> {
   const nothing = (): void => undefined;
-  const warn = (message: string): void => log.warn({ from: 'temporal' }, message);
+  // Our own line says which step of which run failed, and why.
+  const twice = ['Activity failed', 'Workflow failed'];
+  const warn = (message: string): void => {
+    if (!twice.includes(message)) log.warn({ from: 'temporal' }, message);
+  };
   const error = (message: string): void => log.error({ from: 'temporal' }, message);
   return {
     log: (level, message) => (level === 'ERROR' ? error(message) : level === 'WARN' ? warn(message) : undefined),

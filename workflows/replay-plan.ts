@@ -16,7 +16,7 @@ import type { Description } from '../core/description.ts';
 import { detailsMarkdown } from '../core/details.ts';
 import { paceAfter, paceAtStart, paceWaitMs } from '../core/pacing.ts';
 import { formatProblems } from '../core/problems.ts';
-import { noProgress, type Progress } from '../core/progress.ts';
+import { noProgress, progressRejectsMax, type Progress } from '../core/progress.ts';
 import type { Receipt } from '../core/receipt.ts';
 import type { Report, StopReason } from '../core/report.ts';
 import * as runs from '../core/run.ts';
@@ -48,6 +48,8 @@ interface Link {
   acknowledging: Promise<void>;
   /** Written, but its dead letters are not all stored yet. */
   unsettled: Delivery | null;
+  /** Blocks the plan: its rejects are shown, and nothing of it is settled. */
+  objected: Delivery | null;
 }
 
 /**
@@ -64,6 +66,7 @@ export async function replayPlan(request: ReplayRequest, carried?: Carried): Pro
     stopReason: null,
     acknowledging: Promise.resolve(),
     unsettled: null,
+    objected: null,
   };
   control.show = () => showDetails(link);
   handleMessages(control);
@@ -151,7 +154,8 @@ async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
 }
 
 /** Delivers the next batch until nothing stands between it and its ACK but its dead letters. */
-async function deliver({ control }: Link, run: RunState): Promise<Delivery> {
+async function deliver(link: Link, run: RunState): Promise<Delivery> {
+  const { control } = link;
   for (;;) {
     const { resumes } = control;
     const delivery = await healed(control, () => {
@@ -162,14 +166,16 @@ async function deliver({ control }: Link, run: RunState): Promise<Delivery> {
     if (code === null) return delivery;
     // Nothing of this batch is dead-lettered or acknowledged: it is delivered again, and what the sink kept is a duplicate then.
     run.consumerSequence = null;
-    await blocked(control, { code, detail: rejectDetail(delivery), retryMs: null, resumes });
+    link.objected = delivery;
+    await blocked(control, { code, detail: rejectDetail(run, delivery), retryMs: null, resumes });
+    link.objected = null;
     runs.overrule(run, code);
   }
 }
 
-function rejectDetail({ rejects }: Delivery): string {
+function rejectDetail(run: RunState, { rejects, rejected }: Delivery): string {
   const first = rejects[0]!;
-  return `${rejects.length} refused in this batch, first: sequence ${first.sequence}, ${first.code}${first.field === undefined ? '' : `, ${first.field}`}`;
+  return `${rejected} refused in this batch, ${run.rejectsAllowed} left in the budget; first: sequence ${first.sequence}, ${first.code}${first.field === undefined ? '' : `, ${first.field}`}`;
 }
 
 async function storeDeadLetters({ control }: Link, run: RunState, { rejects }: Delivery): Promise<DeadLettered> {
@@ -311,8 +317,9 @@ function handleQueries(link: Link): void {
   );
 }
 
-function progressOf({ control, run }: Link): Progress {
+function progressOf({ control, run, objected }: Link): Progress {
   const { state, problem } = control;
   if (run === null) return { ...noProgress, state, problem };
-  return runs.progress(run, { state, problem, ratePerSecond: control.ratePerSecond ?? null });
+  const shown = runs.progress(run, { state, problem, ratePerSecond: control.ratePerSecond ?? null });
+  return objected === null ? shown : { ...shown, rejects: objected.rejects.slice(0, progressRejectsMax) };
 }

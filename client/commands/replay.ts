@@ -16,12 +16,18 @@ export async function replay(options: ReplayOptions, terminal: Terminal): Promis
   const reading = await readRequest(options, Date.now());
   if (!reading.ok) {
     terminal.err(formatFileProblems(reading.problems));
+    if (options.json) tellRefusal(terminal, reading.problems);
     if (options.meantVerb !== null) terminal.err(`Or did you mean the verb: replay-stream ${options.meantVerb}`);
     return exitStatus('refused');
   }
   // Loaded late: a refused plan needs no client of Temporal.
   const { withTemporal } = await import('../connect.ts');
   return await withTemporal((client) => startAndStay(client, reading.value, { options, terminal }));
+}
+
+/** With --json a script finds one object on standard output, whatever happens. */
+function tellRefusal(terminal: Terminal, problems: readonly object[]): void {
+  terminal.out(JSON.stringify({ state: 'refused', problems }, null, 2));
 }
 
 interface Use {
@@ -37,6 +43,7 @@ async function startAndStay(client: Client, checked: CheckedRequest, { options, 
   } catch (error) {
     if (!(error instanceof AlreadyRunning || error instanceof RequestRefused)) throw error;
     terminal.err(error.message);
+    if (options.json) tellRefusal(terminal, [{ path: '', message: error.message }]);
     return exitStatus('refused');
   }
   if (options.detach) {

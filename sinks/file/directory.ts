@@ -33,25 +33,34 @@ export interface Identity {
   readonly ino: number;
 }
 
-/** Makes what is missing below the root; never the root itself. Throws ReplayFault('sink_denied') when a link leads out of it. */
+/**
+ * Makes what is missing below the root; never the root itself, and nothing where the run has written before (`sink_missing`).
+ * Throws ReplayFault('sink_denied') when a link leads out of the root.
+ */
 export async function openDirectory(
-  place: { readonly root: string; readonly directory: string },
+  place: { readonly root: string; readonly directory: string; readonly begun: boolean },
   { files, log }: Pick<Directory, 'files' | 'log'>,
 ): Promise<Directory> {
   const root = await files.realpath(place.root);
   let path = root;
-  for (const name of place.directory.split('/')) path = await enterFolder(files, { root, parent: path, name });
-  const indexPath = await enterFolder(files, { root, parent: path, name: INDEX_FOLDER });
+  const { begun } = place;
+  for (const name of place.directory.split('/')) path = await enterFolder(files, { root, parent: path, name, begun });
+  const indexPath = await enterFolder(files, { root, parent: path, name: INDEX_FOLDER, begun });
   if (indexPath !== join(path, INDEX_FOLDER)) throw new ReplayFault('sink_denied', 'the index folder is a link');
   const { dev, ino } = await files.stat(indexPath);
   return { files, log, path, indexPath, identity: { dev, ino } };
 }
 
-async function enterFolder(
-  files: Files,
-  { root, parent, name }: { readonly root: string; readonly parent: string; readonly name: string },
-): Promise<string> {
+interface Step {
+  readonly root: string;
+  readonly parent: string;
+  readonly name: string;
+  readonly begun: boolean;
+}
+
+async function enterFolder(files: Files, { root, parent, name, begun }: Step): Promise<string> {
   const path = join(parent, name);
+  if (begun && !(await isThere(files, path))) throw new ReplayFault('sink_missing', 'what this replay wrote is gone');
   if (await makeFolder(files, path)) await syncFolder(files, parent);
   const real = await files.realpath(path);
   if (!isWithin(root, real)) throw new ReplayFault('sink_denied', 'the directory leads out of the data root');

@@ -116,7 +116,8 @@ class FileSink implements Sink {
   }
 
   #openDirectory(): Promise<Directory> {
-    const place = { root: this.#context.dataRoot, directory: this.#config.directory };
+    const { dataRoot, begun } = this.#context;
+    const place = { root: dataRoot, directory: this.#config.directory, begun };
     return openDirectory(place, { files: this.#files, log: this.#context.log });
   }
 

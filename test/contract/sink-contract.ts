@@ -106,7 +106,7 @@ export class Bench {
     assert.equal(spec.modeOf?.(config) ?? 'default', mode, 'the destination creates targets of its mode');
     const create = (await spec.load()) as unknown as (config: unknown, context: SinkContext) => Sink;
     const note: SinkLog['info'] = (fields, message) => void this.#told.push(fields, message);
-    const context = { ...this.place.surroundings, plan, run: RUN, log: { info: note, warn: note } };
+    const context = { ...this.place.surroundings, plan, run: RUN, begun: false, log: { info: note, warn: note } };
     const sink = create(config, context);
     this.#sinks.push(sink);
     return sink;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, Connection, ServiceError, WorkflowFailedError } from '@temporalio/client';
 import type { JetStreamManager, NatsConnection } from 'nats';
@@ -242,6 +242,8 @@ describe('rejects', () => {
     const handle = await start(input);
     const progress = await until(handle.workflowId, (p) => p.state === 'blocked');
     expect(progress.problem).toMatchObject({ code: 'reject_budget', next: expect.stringContaining('resume') });
+    expect(progress.problem?.detail).toContain('5 refused in this batch, 3 left in the budget');
+    expect(progress.rejects).toHaveLength(4);
     expect(progress.counts).toMatchObject({ acked: 0, dead_lettered: 0 });
     expect((await manager.streams.info(stream.deadLetterStream)).state.messages).toBe(0);
     await handle.signal('resume');
@@ -338,6 +340,42 @@ describe('control', () => {
   });
 });
 
+describe('what is taken away in the middle of a run', () => {
+  test('messages of the range: counted as vanished, with a warning', async () => {
+    const stream = await filled(1_000);
+    const handle = await start(request(stream, { batch_size: 50, rate_limit_per_second: 100, end_sequence: 1_000 }));
+    await until(handle.workflowId, (p) => p.counts.written >= 50);
+    await handle.signal('pause');
+    const { cursor } = await until(handle.workflowId, (p) => p.state === 'paused');
+    await manager.streams.purge(stream.name, { seq: 801 });
+    await handle.executeUpdate('setRate', { args: [{ perSecond: null }] });
+    await handle.signal('resume');
+    const report = (await handle.result()) as Report;
+    expect(report.counts).toMatchObject({ written: cursor - 1 + 200, vanished: 800 - (cursor - 1) });
+    expect(report.warnings).toContainEqual(expect.stringContaining('were deleted from the stream'));
+  });
+
+  test('the directory: blocked, and not made anew; put back, the run goes on', async () => {
+    const stream = await filled(1_000);
+    const handle = await start(request(stream, { batch_size: 50, rate_limit_per_second: 100, end_sequence: 1_000 }));
+    await until(handle.workflowId, (p) => p.counts.written >= 50);
+    const directory = join(worker.dataRoot, stream.name);
+    await rename(directory, `${directory}-moved`);
+    const progress = await until(handle.workflowId, (p) => p.state === 'blocked');
+    expect(progress.problem).toMatchObject({ code: 'sink_missing', next: expect.stringContaining('put it back') });
+    await handle.executeUpdate('setRate', { args: [{ perSecond: null }] });
+    await handle.signal('resume');
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(await readdir(worker.dataRoot)).not.toContain(stream.name);
+    await rename(`${directory}-moved`, directory);
+    await handle.signal('resume');
+    expect(((await handle.result()) as Report).state).toBe('completed');
+    expect((await readRecords(directory)).map((record) => record.sequence)).toEqual(
+      Array.from({ length: 1_000 }, (_, i) => i + 1),
+    );
+  });
+});
+
 describe('refusals create nothing', () => {
   test('what only the server can show, all at once', async () => {
     const stream = await filled(10);
@@ -364,6 +402,15 @@ describe('refusals create nothing', () => {
       await publishAll(nats, [{ subject: `${kept.prefix}.a`, body: new Uint8Array() }]);
       expect(await refusal(request(kept, { dry_run: true }))).toContain(`${retention} retention`);
     }
+  });
+
+  test('a filter that no subject of the stream can match', async () => {
+    const stream = await filled(10);
+    expect(await refusal(request(stream, { subject_filter: 'a.slip.of-the-pen' }))).toBe(
+      `replay.subject_filters: "a.slip.of-the-pen" matches no subject of the stream, which takes ${stream.prefix}.>`,
+    );
+    const empty = await replay(request(stream, { subject_filter: `${stream.prefix}.nothing-yet` }));
+    expect(empty.warnings).toContainEqual(expect.stringContaining('No message in the range'));
   });
 
   test('a bad plan and a bad target are listed together', async () => {

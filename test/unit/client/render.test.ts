@@ -96,9 +96,9 @@ describe('the summary of a report', () => {
   test('of an execution', () => {
     expect(reportSummary(report({ counts: { ...running.counts, vanished: 2 } }))).toBe(
       `orders-replay: completed (end_of_range)
-  from     stream ORDERS, subjects orders.>
+  from     stream ORDERS, subject families orders.>
   into     file, idempotency key stream_sequence
-  range    1 to 5000, 5,000 messages, about 1.0 MiB
+  range    1 to 5000, 5,000 messages, about 1.0 MiB stored
   cursor   5001
   settled  written 2,090, duplicate 10, rejected 3, dead_lettered 3
   pulled   2,103, acked 2,000, skipped 0, vanished 2, 2.9 KiB
@@ -113,9 +113,9 @@ rejects (1 of 3): 8 not_json`,
     const text = reportSummary(report({ state: 'rehearsed', stop_reason: 'dry_run', rejects: [], warnings: [] }));
     expect(text.split('\n')).toEqual([
       'orders-replay: rehearsed (dry_run)',
-      '  from   stream ORDERS, subjects orders.>',
+      '  from   stream ORDERS, subject families orders.>',
       '  into   file, idempotency key stream_sequence',
-      '  range  1 to 5000, 5,000 messages, about 1.0 MiB',
+      '  range  1 to 5000, 5,000 messages, about 1.0 MiB stored',
     ]);
   });
 

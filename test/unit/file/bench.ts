@@ -22,7 +22,7 @@ export interface Bed {
   readonly directory: string;
   readonly index: string;
   readonly logged: { readonly fields: object; readonly message: string }[];
-  sink(given?: { config?: Partial<FileConfig>; plan?: string; files?: Files }): Sink;
+  sink(given?: { config?: Partial<FileConfig>; plan?: string; begun?: boolean; files?: Files }): Sink;
   sequences(): Promise<number[]>;
   segments(): Promise<string[]>;
 }
@@ -44,8 +44,15 @@ export function bedAt(root: string): Bed {
     directory,
     index: join(directory, '.index'),
     logged,
-    sink({ config = {}, plan = 'plan', files } = {}) {
-      const context: SinkContext = { dataRoot: root, plan, run: 'run', secret: () => '', log: { info: note, warn: note } };
+    sink({ config = {}, plan = 'plan', begun = false, files } = {}) {
+      const context: SinkContext = {
+        dataRoot: root,
+        plan,
+        run: 'run',
+        begun,
+        secret: () => '',
+        log: { info: note, warn: note },
+      };
       return createFileSink({ ...DEFAULTS, ...config }, context, files);
     },
     sequences: async () => (await readSegments(directory)).map(({ sequence }) => Number(sequence)),

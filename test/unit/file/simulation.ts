@@ -276,7 +276,7 @@ class Simulation {
 
   #context(plan: string): SinkContext {
     const log = { info: () => undefined, warn: (fields: object, message: string) => this.#warn(fields, message) };
-    return { dataRoot: join(this.#folder, 'data'), plan, run: 'run', secret: () => '', log };
+    return { dataRoot: join(this.#folder, 'data'), plan, run: 'run', begun: false, secret: () => '', log };
   }
 
   #warn(fields: object, message: string): void {

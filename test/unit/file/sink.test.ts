@@ -291,3 +291,11 @@ describe('several writers', () => {
     await sink.close();
   });
 });
+
+test('a directory that a replay has written into is not made anew when it is gone', async () => {
+  const bed = await makeBed();
+  const sink = bed.sink({ begun: true });
+  await expect(sink.open(new AbortController().signal)).rejects.toMatchObject({ code: 'sink_missing' });
+  await expect(readdir(bed.root)).resolves.toEqual([]);
+  await sink.close();
+});

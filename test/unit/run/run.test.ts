@@ -75,6 +75,7 @@ function delivery(first: number, count: number, changes: Partial<Delivery> = {})
     skipped: 0,
     bytes: count * 10,
     rejects: [],
+    rejected: rejects,
     drift: false,
     cursor: first + count,
     consumerSequence: first + count,
@@ -274,4 +275,5 @@ test('progress stays within 0 and 100 % and knows the time left only when it kno
   expect(progressOf({ ...position, ratePerSecond: 0 }).secondsLeft).toBeNull();
   expect(progressOf({ ...position, expected: 0 }).percent).toBe(100);
   expect(progressOf({ ...position, expected: null, settled: 1 }).percent).toBe(50);
+  expect(progressOf({ ...position, expected: null, settled: 200, maxMessages: 1_000_000 }).secondsLeft).toBe(2);
 });
