@@ -1,5 +1,5 @@
 import type { Description } from './description.ts';
-import type { Progress } from './progress.ts';
+import type { BlockedBy, Progress } from './progress.ts';
 
 const barCells = 20;
 
@@ -15,18 +15,21 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
 }
 
+/** The status of a plan that has not been described yet. */
+export function describingMarkdown({ state, problem }: Pick<Progress, 'state' | 'problem'>): string {
+  return [`**${state}**`, '', ...problemLines(problem)].join('\n');
+}
+
+function problemLines(problem: BlockedBy | null): string[] {
+  if (problem === null) return [];
+  const detail = problem.detail === null ? '' : ` (${problem.detail})`;
+  return [`**Problem**: \`${problem.code}\`${detail} since ${problem.since}`, '', `**Next**: ${problem.next}`, ''];
+}
+
 /** The short Markdown status of a plan for Temporal's UI. Lists only: it does not draw tables. */
 export function detailsMarkdown(description: Description, progress: Progress): string {
   const { counts, problem } = progress;
-  const lines = [`**${progress.state}**: ${description.plan.stream} → ${description.sink.type}`, ''];
-  if (problem !== null) {
-    lines.push(
-      `**Problem**: \`${problem.code}\`${problem.detail === null ? '' : ` (${problem.detail})`} since ${problem.since}`,
-      '',
-      `**Next**: ${problem.next}`,
-      '',
-    );
-  }
+  const lines = [`**${progress.state}**: ${description.plan.stream} → ${description.sink.type}`, '', ...problemLines(problem)];
   if (progress.percent !== null) lines.push(`\`${progressBar(progress.percent)}\` ${progress.percent} %`, '');
   lines.push(
     `- written ${counts.written}, duplicate ${counts.duplicate}, rejected ${counts.rejected}, dead-lettered ${counts.dead_lettered}`,

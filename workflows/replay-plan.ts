@@ -13,7 +13,7 @@ import {
 } from '@temporalio/workflow';
 import type { Owner } from '../core/consumer.ts';
 import type { Description } from '../core/description.ts';
-import { detailsMarkdown } from '../core/details.ts';
+import { describingMarkdown, detailsMarkdown } from '../core/details.ts';
 import { paceAfter, paceAtStart, paceWaitMs } from '../core/pacing.ts';
 import { formatProblems } from '../core/problems.ts';
 import { noProgress, progressRejectsMax, type Progress } from '../core/progress.ts';
@@ -303,7 +303,8 @@ function addWaits(run: RunState, control: Control): void {
 }
 
 function showDetails(link: Link): void {
-  if (link.run !== null) setCurrentDetails(detailsMarkdown(link.run.description, progressOf(link)));
+  const { run, control } = link;
+  setCurrentDetails(run === null ? describingMarkdown(control) : detailsMarkdown(run.description, progressOf(link)));
 }
 
 function handleQueries(link: Link): void {
