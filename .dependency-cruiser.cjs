@@ -27,11 +27,11 @@ const sinkRule = (folder) =>
   allow(
     `sinks-${folder}`,
     `^sinks/${folder}/`,
-    ['^core/', '^sinks/sink\\.ts$', `^sinks/${folder}/`, ...(sinkDrivers[folder] ?? []).map(pkg)],
+    ['^core/', '^sinks/sink\\.ts$', '^sinks/sql/', `^sinks/${folder}/`, ...(sinkDrivers[folder] ?? []).map(pkg)],
     {
       withNode: true,
       fromNot: `^sinks/${folder}/config\\.ts$`,
-      comment: `sinks/${folder} may import core, sinks/sink.ts, its own driver and node:*, and no other sink, Temporal or NATS.`,
+      comment: `sinks/${folder} may import core, sinks/sink.ts, sinks/sql, its own driver and node:*, and no other sink, Temporal or NATS.`,
     },
   );
 
@@ -88,12 +88,21 @@ module.exports = {
       comment: 'jetstream may import core, the NATS client and node:*.',
     }),
     ...sinkFolders.map(sinkRule),
+    allow('sinks-sql', '^sinks/sql/', ['^core/', '^sinks/sql/'], {
+      withNode: false,
+      fromNot: '-schema\\.ts$',
+      comment: 'sinks/sql is what the SQL sinks share, and pure: core and itself, and zod in its schema file.',
+    }),
+    allow('sinks-sql-schema', '^sinks/sql/.*-schema\\.ts$', ['^core/', '^sinks/sql/', pkg('zod')], {
+      withNode: false,
+      comment: 'The schema file of sinks/sql may import core, itself and zod.',
+    }),
     allow('sinks-new', '^sinks/[^/]+/', ['^core/', '^sinks/sink\\.ts$'], {
       withNode: true,
-      fromNot: `^sinks/(${sinkFolders.join('|')})/`,
+      fromNot: `^sinks/(${[...sinkFolders, 'sql'].join('|')})/`,
       comment: 'A new sink: name its folder, and its driver, in .dependency-cruiser.cjs.',
     }),
-    allow('sinks-config', '^sinks/[^/]+/config\\.ts$', ['^core/', '^sinks/sink\\.ts$', pkg('zod')], {
+    allow('sinks-config', '^sinks/[^/]+/config\\.ts$', ['^core/', '^sinks/sink\\.ts$', '^sinks/sql/', pkg('zod')], {
       withNode: true,
       dynamic: false,
       comment: 'config.ts describes a sink without loading it: its driver comes in through load() alone, by import().',

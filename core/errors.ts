@@ -114,6 +114,16 @@ export const faultCatalogue = {
     meaning: 'The destination is read-only or the worker lacks the permission to write there.',
     next: 'Give the worker the permission, then resume.',
   },
+  sink_unfit: {
+    kind: 'stop',
+    meaning: 'The table of the target is there, and does not fit what the target asks for.',
+    next: 'replay-stream check PLAN TARGET --connect names what to change, with the statement; then resume.',
+  },
+  sink_tls: {
+    kind: 'stop',
+    meaning: 'No trusted TLS connection to the destination could be made.',
+    next: 'Compare "tls" of the target with the certificate of the destination (authority, host name, date), then resume.',
+  },
   sink_full: {
     kind: 'stop',
     meaning: 'The destination has no space left.',

@@ -86,16 +86,20 @@ export function parseTarget(document: unknown, specs: readonly SinkSpec[]): Pars
     ...betweenFields(withoutNulls(frameSchema, document) as Record<string, unknown>, specs),
   ];
   if (!sink.ok || !frame.ok || problems.length > 0) return { ok: false, problems: boundedProblems(problems) };
-  const { idempotency, dead_letter } = frame.value;
+  const { dead_letter } = frame.value;
+  const idempotency = {
+    key: frame.value.idempotency?.key ?? 'stream_sequence',
+    field: frame.value.idempotency?.field ?? null,
+    key_conflicts: frame.value.idempotency?.key_conflicts ?? 'reject',
+  } as const;
+  const spec = specs.find((candidate) => candidate.type === sink.value.type);
+  const together = spec?.problems?.(sink.value, idempotency) ?? [];
+  if (together.length > 0) return { ok: false, problems: boundedProblems(together) };
   return {
     ok: true,
     value: {
       sink: sink.value,
-      idempotency: {
-        key: idempotency?.key ?? 'stream_sequence',
-        field: idempotency?.field ?? null,
-        key_conflicts: idempotency?.key_conflicts ?? 'reject',
-      },
+      idempotency,
       dead_letter: dead_letter === undefined ? null : { subject: dead_letter.subject },
     },
   };

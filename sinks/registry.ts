@@ -1,7 +1,10 @@
 import type { z } from 'zod';
+import type { Problem } from '../core/problems.ts';
 import type { IdempotencyKey } from '../core/record.ts';
+import type { Idempotency } from './sql/columns.ts';
 import type { Sink, SinkContext } from './sink.ts';
 import { fileSpec } from './file/config.ts';
+import { mysqlSpec } from './mysql/config.ts';
 
 /** Describes a sink type without loading its driver: what CLI, docs and plan checks need. */
 export interface SinkSpec {
@@ -19,12 +22,14 @@ export interface SinkSpec {
   readonly evidence?: URL;
   /** The part of a configuration that is certified by itself, such as `insert` and `upsert`. Absent: `default` for all. */
   readonly modeOf?: (sink: Readonly<Record<string, unknown>>) => string;
+  /** Rules between the fields of a configuration that passed the schema, and with the idempotency of the target. */
+  readonly problems?: (sink: Readonly<Record<string, unknown>>, idempotency: Idempotency) => readonly Problem[];
   /** Loads the driver; `config` has passed the schema above. */
   load(): Promise<(config: never, context: SinkContext) => Sink>;
 }
 
 /** The one list of destinations. Order: as the reference page shows them. */
-export const sinkSpecs: readonly SinkSpec[] = [fileSpec];
+export const sinkSpecs: readonly SinkSpec[] = [fileSpec, mysqlSpec];
 
 export function findSinkSpec(type: string): SinkSpec | undefined {
   return sinkSpecs.find((spec) => spec.type === type);

@@ -52,6 +52,12 @@ export interface SinkContext {
    * replay would go on into an empty destination. False for a probe.
    */
   readonly begun: boolean;
+  /** How the target recognises records that come again. Absent: by stream, incarnation and sequence. */
+  readonly idempotency?: {
+    readonly key: IdempotencyKey;
+    readonly field: string | null;
+    readonly key_conflicts: 'reject' | 'keep';
+  };
   /** Resolves a secret by the name of its environment variable; throws ReplayFault('secret_missing'). */
   readonly secret: (name: string) => string;
   readonly log: SinkLog;

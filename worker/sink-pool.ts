@@ -18,14 +18,14 @@ export interface SinkPool extends SinkProvider {
 }
 
 /** Keeps the sink of each run open between its batches; hands one instance to one caller at a time. */
-export function createSinkPool(context: Omit<SinkContext, 'plan' | 'run' | 'begun'>): SinkPool {
+export function createSinkPool(context: Omit<SinkContext, 'plan' | 'run' | 'begun' | 'idempotency'>): SinkPool {
   const idle = new Map<string, Pooled>();
 
   async function build({ target, plan, run, begun }: SinkUse): Promise<Sink> {
     const spec = findSinkSpec(target.sink.type);
     if (spec === undefined) throw new ReplayFault('unexpected', `this worker has no sink "${target.sink.type}"`);
     const create = await spec.load();
-    return create(target.sink as never, { ...context, plan, run, begun });
+    return create(target.sink as never, { ...context, plan, run, begun, idempotency: target.idempotency });
   }
 
   function take(key: string): Sink | undefined {

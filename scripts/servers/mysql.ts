@@ -119,5 +119,4 @@ async function answers(port: number, name: string): Promise<boolean> {
   }
 }
 
-
 function ignore(): void {}

@@ -1,0 +1,316 @@
+import { ReplayFault } from '../../core/errors.ts';
+import type { Outcome, ReplayRecord } from '../../core/record.ts';
+import type { Idempotency, Layout } from '../sql/columns.ts';
+import type { MysqlConfig } from './config.ts';
+import { columnHint, meaningOf, rowHint } from './errors.ts';
+import type { DriverError, Meaning } from './errors.ts';
+import type { Row, RowMaker } from './rows.ts';
+import { faultOf } from './session.ts';
+import type { Session } from './session.ts';
+import type { Statements } from './sql.ts';
+
+/** Rows of one statement: more make it no faster. */
+const STATEMENT_ROWS_MAX = 1_000;
+/** How often a batch is begun again after a deadlock or a lock wait before the step gives it back. */
+const TRANSACTION_ATTEMPTS_MAX = 3;
+
+export interface Writer {
+  readonly session: Session;
+  readonly statements: Statements;
+  readonly layout: Layout;
+  readonly rows: RowMaker;
+  readonly mode: MysqlConfig['mode'];
+  readonly conflicts: Idempotency['key_conflicts'];
+  /** Bytes that the rows of one statement may have. */
+  readonly rowsBytesMax: number;
+  /** Learnt from the last batch: its records were there already, so look before writing. Speed only. */
+  expectsKnown: boolean;
+}
+
+/** Writes a batch as one transaction. Throws a ReplayFault; then nothing of it is in, unless the commit's answer was lost. */
+export async function writeBatch(writer: Writer, batch: readonly ReplayRecord[]): Promise<Outcome[]> {
+  const outcomes = new Array<Outcome>(batch.length);
+  const rows: Row[] = [];
+  batch.forEach((record, index) => {
+    const made = writer.rows.make(record, index);
+    if ('sql' in made) rows.push(made);
+    else outcomes[index] = { kind: 'rejected', ...made };
+  });
+  if (rows.length === 0) return outcomes;
+  let careful = false;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await writeTransaction(writer, rows, { outcomes, careful });
+      return outcomes;
+    } catch (error) {
+      // Says nothing about the commit: if its answer was lost, the key settles what happened when the batch comes again.
+      await writer.session.change('ROLLBACK').catch(() => undefined);
+      if (error instanceof ChangedValues) careful = true;
+      else if (!mayRestart(writer, error as DriverError) || attempt >= TRANSACTION_ATTEMPTS_MAX) {
+        throw faultOf(error as DriverError, writer.session.server.flavour);
+      }
+    }
+  }
+}
+
+function mayRestart({ session }: Writer, error: DriverError): boolean {
+  if (error instanceof ReplayFault) return false;
+  const meaning = meaningOf(error, session.server.flavour);
+  return meaning.kind === 'fault' && meaning.restart === true;
+}
+
+/** The server stored something else than was given, and only warned: rounded, or cut spaces at the end. */
+class ChangedValues extends Error {}
+
+interface Attempt {
+  readonly outcomes: Outcome[];
+  /** With a savepoint before each statement, so that one that changed values can be taken back. */
+  readonly careful: boolean;
+}
+
+async function writeTransaction(writer: Writer, rows: readonly Row[], attempt: Attempt): Promise<void> {
+  const known = { found: 0 };
+  await writer.session.change('START TRANSACTION');
+  const { first, later } = splitByKey(writer, rows);
+  await insertNew(writer, first, { ...attempt, known });
+  for (let rest = later; rest.length > 0;) {
+    // Rows of keys that this batch has just written: an upsert takes them all in order, an insert finds them there.
+    const sorted = await sortKnown(writer, rest, { ...attempt, known });
+    if (writer.mode === 'upsert') {
+      await writeParts(writer, [...sorted.newer, ...sorted.unknown].toSorted(byIndex), { ...attempt, verb: 'upsert', known });
+      rest = [];
+    } else {
+      const split = splitByKey(writer, sorted.unknown);
+      await insertNew(writer, split.first, { ...attempt, known });
+      rest = split.later;
+    }
+  }
+  await writer.session.change('COMMIT');
+  writer.expectsKnown = known.found > rows.length / 2;
+}
+
+interface Progress extends Attempt {
+  readonly known: { found: number };
+}
+
+async function insertNew(writer: Writer, rows: readonly Row[], progress: Progress): Promise<void> {
+  let fresh = rows;
+  if (writer.expectsKnown) {
+    const sorted = await sortKnown(writer, rows, progress);
+    fresh = sorted.unknown;
+    await writeParts(writer, sorted.newer, { ...progress, verb: 'upsert' });
+  }
+  await writeParts(writer, fresh, { ...progress, verb: 'insert' });
+}
+
+/** With the stream's sequence as key no two records of a batch have the same. */
+function splitByKey({ layout }: Writer, rows: readonly Row[]): { first: readonly Row[]; later: readonly Row[] } {
+  if (layout.key === 'stream_sequence') return { first: rows, later: [] };
+  const seen = new Set<string>();
+  const [first, later]: [Row[], Row[]] = [[], []];
+  for (const row of rows) {
+    (seen.has(row.key) ? later : first).push(row);
+    seen.add(row.key);
+  }
+  return { first, later };
+}
+
+interface Sorted {
+  readonly unknown: readonly Row[];
+  /** For an upsert: newer than the row of their key. */
+  readonly newer: readonly Row[];
+}
+
+/** Looks which keys are there already, and settles the records of those that stay as they are. */
+async function sortKnown(writer: Writer, rows: readonly Row[], progress: Progress): Promise<Sorted> {
+  const stored = await lookUp(writer, rows);
+  const [unknown, newer]: [Row[], Row[]] = [[], []];
+  for (const row of rows) {
+    const held = stored.get(row.key);
+    if (held === undefined) unknown.push(row);
+    else if (writer.mode === 'upsert' && isNewer(row, held)) newer.push(row);
+    else settleKnown(writer, row, held, progress);
+  }
+  return { unknown, newer };
+}
+
+interface Held {
+  /** null: the table does not keep it. */
+  readonly origin: { readonly incarnation: string; readonly sequence: bigint } | null;
+}
+
+async function lookUp(writer: Writer, rows: readonly Row[]): Promise<Map<string, Held>> {
+  const { session, statements, layout, mode } = writer;
+  const stored = new Map<string, Held>();
+  for (let start = 0; start < rows.length; start += STATEMENT_ROWS_MAX) {
+    const keys = new Set(rows.slice(start, start + STATEMENT_ROWS_MAX).map(({ keySql }) => keySql));
+    for (const row of await session.rows(statements.lookup([...keys], mode === 'upsert' ? 'lock' : 'look'))) {
+      stored.set(writer.rows.storedKey(row), heldOf(row, layout));
+    }
+  }
+  return stored;
+}
+
+function heldOf(row: Readonly<Record<string, unknown>>, { origin }: Layout): Held {
+  const incarnation = origin === null ? null : row[origin.incarnation];
+  const sequence = origin === null ? null : row[origin.sequence];
+  if (incarnation == null || sequence == null) return { origin: null };
+  return { origin: { incarnation: String(incarnation), sequence: BigInt(String(sequence)) } };
+}
+
+/** Incarnations are times, which sort as text. */
+function isNewer(row: Row, { origin }: Held): boolean {
+  if (origin === null) return true;
+  if (row.incarnation !== origin.incarnation) return row.incarnation > origin.incarnation;
+  return row.sequence > origin.sequence;
+}
+
+function settleKnown(writer: Writer, row: Row, { origin }: Held, { outcomes, known }: Progress): void {
+  const isOther =
+    writer.mode === 'insert' &&
+    writer.layout.key === 'payload_field' &&
+    writer.conflicts === 'reject' &&
+    origin !== null &&
+    (origin.incarnation !== row.incarnation || origin.sequence !== row.sequence);
+  known.found++;
+  outcomes[row.index] = isOther ? { kind: 'rejected', code: 'key_conflict' } : { kind: 'duplicate' };
+}
+
+interface Parts extends Progress {
+  readonly verb: 'insert' | 'upsert';
+}
+
+/**
+ * Writes all rows in statements as large as goes. A statement with a bad row fails as a whole and leaves nothing, so it is
+ * tried again in smaller parts until the bad row stands alone; good rows are never written twice. The part before the row
+ * that the server names is known to be good.
+ */
+async function writeParts(writer: Writer, all: readonly Row[], parts: Parts): Promise<void> {
+  let rows = all;
+  let at = 0;
+  let size = STATEMENT_ROWS_MAX;
+  let sizeMax = STATEMENT_ROWS_MAX;
+  while (at < rows.length) {
+    const part = takePart(rows, at, { size, bytesMax: writer.rowsBytesMax });
+    const failure = await tryPart(writer, part, parts);
+    if (failure === null) {
+      for (const row of part) parts.outcomes[row.index] = { kind: 'written' };
+      at += part.length;
+      sizeMax = Math.min(STATEMENT_ROWS_MAX, sizeMax * 2);
+      size = sizeMax;
+      continue;
+    }
+    if (failure.meaning.kind === 'duplicate' && parts.verb === 'insert') {
+      const sorted = await sortKnown(writer, part, parts);
+      if (sorted.unknown.length < part.length) {
+        await writeParts(writer, sorted.newer, { ...parts, verb: 'upsert' });
+        rows = [...sorted.unknown, ...rows.slice(at + part.length)];
+        at = 0;
+        continue;
+      }
+    }
+    if (part.length > 1) {
+      const good = (failure.row ?? 0) - 1;
+      size = good > 0 && good < part.length ? good : failure.row === 1 ? 1 : Math.ceil(part.length / 2);
+      continue;
+    }
+    await settleAlone(writer, part[0]!, failure, parts);
+    at++;
+    sizeMax = Math.max(1, sizeMax >> 1);
+    size = sizeMax;
+  }
+}
+
+function takePart(
+  rows: readonly Row[],
+  at: number,
+  { size, bytesMax }: { readonly size: number; readonly bytesMax: number },
+): readonly Row[] {
+  let bytes = 0;
+  let end = at;
+  while (end < rows.length && end - at < size) {
+    bytes += rows[end]!.bytes + 1;
+    if (bytes > bytesMax && end > at) break;
+    end++;
+  }
+  return rows.slice(at, end);
+}
+
+interface Failure {
+  readonly meaning: Exclude<Meaning, { kind: 'fault' }>;
+  /** From 1. */
+  readonly row: number | undefined;
+  readonly column: string | undefined;
+}
+
+/** null: it is written. Throws what is not about a row. */
+async function tryPart(writer: Writer, part: readonly Row[], { verb, careful }: Parts): Promise<Failure | null> {
+  const sql = writer.statements[verb](part.map((row) => row.sql));
+  return await tryStatement(writer, sql, careful);
+}
+
+async function tryStatement(writer: Writer, sql: string, careful: boolean): Promise<Failure | null> {
+  const { session, layout } = writer;
+  if (careful) await session.change('SAVEPOINT part');
+  try {
+    const { warnings } = await session.change(sql);
+    if (warnings === 0) return null;
+    const warning = await findChange(session);
+    if (warning === null) return null;
+    if (!careful) throw new ChangedValues();
+    await session.change('ROLLBACK TO SAVEPOINT part');
+    return failureOf(warning, { kind: 'reject', code: 'value_invalid' }, layout);
+  } catch (error) {
+    const meaning = meaningOf(error as DriverError, session.server.flavour);
+    if (meaning.kind === 'fault') throw error;
+    return failureOf(error as DriverError, meaning, layout);
+  }
+}
+
+function failureOf(error: DriverError, meaning: Failure['meaning'], { columns }: Layout): Failure {
+  const names = columns.map(({ name }) => name);
+  return { meaning, row: rowHint(error), column: columnHint(error, names) };
+}
+
+/** The first warning that tells of a changed value; others, such as deprecations, do no harm. */
+async function findChange(session: Session): Promise<DriverError | null> {
+  const warnings = await session.rows('SHOW WARNINGS');
+  const changed = warnings.find(
+    ({ Code: code }) => meaningOf({ errno: Number(code) }, session.server.flavour).kind === 'reject',
+  );
+  return changed === undefined ? null : { errno: Number(changed['Code']), message: changed['Message'] };
+}
+
+/** A single row that the server refused: perhaps only its JSON, perhaps a key that compares equal in its own way. */
+async function settleAlone(writer: Writer, row: Row, failure: Failure, parts: Parts): Promise<void> {
+  const { outcomes, verb, careful } = parts;
+  if (failure.meaning.kind === 'duplicate') {
+    outcomes[row.index] = { kind: 'rejected', code: 'constraint_failed' };
+    if (writer.layout.key === 'payload_field' && verb === 'insert') await settleEqualKey(writer, row, parts);
+    return;
+  }
+  if (row.withoutJson !== null) {
+    const again = await tryStatement(writer, writer.statements[verb]([row.withoutJson()]), careful);
+    if (again === null) {
+      outcomes[row.index] = { kind: 'written' };
+      return;
+    }
+  }
+  const { code } = failure.meaning;
+  outcomes[row.index] = { kind: 'rejected', code, ...(failure.column === undefined ? {} : { field: failure.column }) };
+}
+
+/** A date or a padded text may equal a stored key without being spelt the same. */
+async function settleEqualKey(writer: Writer, row: Row, parts: Parts): Promise<void> {
+  const { session, statements, layout, mode } = writer;
+  const [stored] = await session.rows(statements.lookup([row.keySql], mode === 'upsert' ? 'lock' : 'look'));
+  if (stored === undefined) return;
+  const held = heldOf(stored, layout);
+  const isSame = held.origin !== null && held.origin.incarnation === row.incarnation && held.origin.sequence === row.sequence;
+  if (isSame) settleKnown(writer, row, held, parts);
+  else parts.outcomes[row.index] = { kind: 'rejected', code: 'key_conflict' };
+}
+
+function byIndex(a: Row, b: Row): number {
+  return a.index - b.index;
+}
