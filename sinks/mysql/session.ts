@@ -77,6 +77,8 @@ function connectionOptions(config: MysqlConfig, context: Pick<SinkContext, 'secr
     supportBigNumbers: true,
     bigNumberStrings: true,
     dateStrings: true,
+    // Statements come without placeholders; the driver would search each of their megabytes for some.
+    queryFormat: (sql: string) => sql,
     // Rows that an upsert leaves as they are must not count as changed; and nobody may ask for our files.
     flags: ['-FOUND_ROWS', '-LOCAL_FILES'],
     ...(tls === undefined

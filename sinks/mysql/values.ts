@@ -41,6 +41,7 @@ export function spellValue(value: ColumnValue, column: ColumnShape): Spelt {
       const { kind, text } = value.token;
       if (column.class === 'json') return jsonTypeTakes(text) ? spelt(quoteText(text)) : refused('value_invalid');
       if (kind === 'string') return spellText(stringOf(value.token), column);
+      if (column.class === 'integer' && isFraction(text)) return refused('value_invalid');
       if (kind === 'boolean' && column.class !== 'text') return spelt(text.toUpperCase());
       return spelt(quoteText(text));
     }
@@ -77,6 +78,11 @@ function plainText(value: NonNullable<ColumnValue>): string {
   }
 }
 
+/** The server would round it, without a word. */
+function isFraction(text: string): boolean {
+  return /^-?\d+e-\d+$/.test(canonicalNumber(text));
+}
+
 function booleanDigit(text: string): string {
   return text === 'true' ? '1' : text === 'false' ? '0' : text;
 }
@@ -84,6 +90,7 @@ function booleanDigit(text: string): string {
 function spellText(text: string, column: ColumnShape): Spelt {
   if (hasLoneSurrogate(text)) return refused('value_invalid');
   if (column.class === 'json') return spelt(quoteText(JSON.stringify(text)));
+  if (column.class === 'integer' && isFraction(text)) return refused('value_invalid');
   if (column.class === 'temporal') {
     const time = parseTime(text);
     if (time.ok) return spelt(spellTime(time.nanos, column));

@@ -196,7 +196,8 @@ async function writeParts(writer: Writer, all: readonly Row[], parts: Parts): Pr
     if (failure === null) {
       for (const row of part) parts.outcomes[row.index] = { kind: 'written' };
       at += part.length;
-      sizeMax = Math.min(STATEMENT_ROWS_MAX, sizeMax * 2);
+      // Only whole parts let it grow again: otherwise every second row bad would mean a large failed statement for each.
+      if (part.length >= sizeMax) sizeMax = Math.min(STATEMENT_ROWS_MAX, sizeMax * 2);
       size = sizeMax;
       continue;
     }
@@ -289,7 +290,7 @@ async function settleAlone(writer: Writer, row: Row, failure: Failure, parts: Pa
     if (writer.layout.key === 'payload_field' && verb === 'insert') await settleEqualKey(writer, row, parts);
     return;
   }
-  if (row.withoutJson !== null) {
+  if (row.withoutJson !== null && failure.meaning.code === 'value_invalid') {
     const again = await tryStatement(writer, writer.statements[verb]([row.withoutJson()]), careful);
     if (again === null) {
       outcomes[row.index] = { kind: 'written' };

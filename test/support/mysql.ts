@@ -87,7 +87,6 @@ export async function adminConnection({ host, port, admin }: Omit<TestMysql, 'se
     ...admin,
     charset: 'utf8mb4_bin',
     supportBigNumbers: true,
-    bigNumberStrings: true,
     dateStrings: true,
     jsonStrings: true,
   });

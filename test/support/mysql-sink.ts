@@ -1,0 +1,67 @@
+import type { Outcome, ReplayRecord } from '../../core/record.ts';
+import { ReplayFault } from '../../core/errors.ts';
+import { mysqlConfigSchema } from '../../sinks/mysql/config.ts';
+import { createMysqlSink } from '../../sinks/mysql/sink.ts';
+import type { Sink, SinkContext } from '../../sinks/sink.ts';
+import { atFileEnd } from './file-end.ts';
+import type { TestDatabase } from './mysql.ts';
+
+const SECRET = 'REPLAY_SECRET_MYSQL_TEST';
+
+export interface TestSinkOptions {
+  readonly fields?: Readonly<Record<string, unknown>>;
+  readonly idempotency?: NonNullable<SinkContext['idempotency']>;
+  readonly password?: string;
+  readonly told?: unknown[];
+}
+
+/** Not opened yet; closed when this test file ends. */
+export function makeMysqlSink(database: TestDatabase, options: TestSinkOptions = {}): Sink {
+  const { fields = {}, idempotency, password = database.password, told = [] } = options;
+  const target = { type: 'mysql', ...database.place, password: { env: SECRET }, table: 'orders', ...fields };
+  const note = (...line: unknown[]) => void told.push(...line);
+  const sink = createMysqlSink(mysqlConfigSchema.parse(target), {
+    dataRoot: '/nowhere',
+    plan: 'orders-replay',
+    run: 'run-1',
+    secret: () => password,
+    log: { info: note, warn: note },
+    ...(idempotency === undefined ? {} : { idempotency }),
+  });
+  atFileEnd(() => sink.close());
+  return sink;
+}
+
+/** One batch through a sink of its own. */
+export async function writeOnce(
+  database: TestDatabase,
+  batch: readonly ReplayRecord[],
+  options: TestSinkOptions = {},
+): Promise<readonly Outcome[]> {
+  const sink = makeMysqlSink(database, options);
+  try {
+    return await sink.write(batch, new AbortController().signal);
+  } finally {
+    await sink.close();
+  }
+}
+
+/** `written`, `duplicate`, or the code of the reject with its field. */
+export function inWords(outcomes: readonly Outcome[]): string[] {
+  return outcomes.map((outcome) =>
+    outcome.kind === 'rejected'
+      ? [outcome.code, ...(outcome.field === undefined ? [] : [outcome.field])].join(' ')
+      : outcome.kind,
+  );
+}
+
+/** Code of the fault that it ends with. */
+export async function faultCode(work: Promise<unknown>): Promise<string> {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof ReplayFault) return error.code;
+    throw error;
+  }
+  return 'no fault';
+}
