@@ -119,7 +119,7 @@ export const mysqlSpec: SinkSpec = {
     create_table: true,
   },
   evidence: new URL('./certification.json', import.meta.url),
-  modeOf: (sink) => String(sink['mode'] ?? 'insert'),
+  modeOf: (sink) => (sink['mode'] === 'upsert' ? 'upsert' : 'insert'),
   problems: problemsOf,
   load: async () => (await import('./sink.ts')).createMysqlSink,
 };

@@ -46,8 +46,8 @@ const faults: Readonly<Partial<Record<FaultCode, readonly number[]>>> = {
   ],
 };
 
-/** After these the whole transaction is gone or must go, and the same statements may well succeed. */
-const restarts: ReadonlySet<number> = new Set([1213, 1205, 3101, 1020]);
+/** After these the whole transaction is gone, and the same statements may well succeed at once. */
+const restarts: ReadonlySet<number> = new Set([1213, 3101, 1020]);
 const duplicates: readonly number[] = [1062, 1022, 1586, 1169];
 
 /** Of the driver and of Node, by name. */

@@ -1,6 +1,7 @@
 import type { RejectCode, ReplayRecord } from '../../core/record.ts';
 import { columnReader } from '../sql/columns.ts';
 import type { ColumnValue, Layout, RunContext } from '../sql/columns.ts';
+import type { Row as StoredRow } from './session.ts';
 import { keyText, spellValue, storedKeyText } from './values.ts';
 import type { ColumnShape } from './values.ts';
 
@@ -28,7 +29,7 @@ export interface RefusedRow {
 export interface RowMaker {
   make(record: ReplayRecord, index: number): Row | RefusedRow;
   /** Key of a row that the database answered, to be compared with `Row.key`. */
-  storedKey(row: Readonly<Record<string, unknown>>): string;
+  storedKey(row: StoredRow): string;
 }
 
 /** `shapes` in the order of the layout's columns. A row with its commas must fit into `rowBytesMax`. */
@@ -78,8 +79,8 @@ export function rowMaker(
     },
     storedKey: (row) =>
       keys.length === 1
-        ? storedKeyText(row[shapes[keys[0]!]!.name], shapes[keys[0]!]!)
-        : JSON.stringify(keys.map((i) => storedKeyText(row[shapes[i]!.name], shapes[i]!))),
+        ? storedKeyText(row[shapes[keys[0]!]!.name]!, shapes[keys[0]!]!)
+        : JSON.stringify(keys.map((i) => storedKeyText(row[shapes[i]!.name]!, shapes[i]!))),
   };
 }
 

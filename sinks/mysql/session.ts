@@ -11,7 +11,7 @@ const CONNECT_MS_MAX = 8_000;
 const STATEMENT_MS_MAX = 30_000;
 const KILL_MS_MAX = 2_000;
 const CLOSE_MS_MAX = 2_000;
-const LOCK_WAIT_SECONDS_MAX = 10;
+const LOCK_WAIT_SECONDS_MAX = 5;
 
 /** Of the driver's connection only this is used. */
 interface DriverConnection {
@@ -30,7 +30,9 @@ export interface ServerFacts {
   readonly readOnly: boolean;
 }
 
-export type Row = Readonly<Record<string, unknown>>;
+/** As the session asks for them: no dates, no bigint. */
+export type Cell = string | number | Buffer | null;
+export type Row = Readonly<Record<string, Cell>>;
 
 export interface Changed {
   readonly affectedRows: number;

@@ -8,12 +8,9 @@ export function quoteName(name: string): string {
   return `\`${name.replaceAll('`', '``')}\``;
 }
 
-const special = /['\\\0\u001a]/;
-const specials = /['\\\0\u001a]/g;
-const escapes: Readonly<Record<string, string>> = { "'": "''", '\\': '\\\\', '\0': '\\0', '\u001a': '\\Z' };
-
 export function quoteText(text: string): string {
-  return special.test(text) ? `'${text.replace(specials, (c) => escapes[c]!)}'` : `'${text}'`;
+  const isPlain = !text.includes("'") && !text.includes('\\') && !text.includes('\0');
+  return isPlain ? `'${text}'` : `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll('\0', '\\0')}'`;
 }
 
 /** `database` and `table`, quoted: `shop`.`orders`. */

@@ -1,6 +1,6 @@
 import type { Layout } from '../sql/columns.ts';
 import type { MysqlConfig } from './config.ts';
-import type { Session } from './session.ts';
+import type { Row, Session } from './session.ts';
 import { quoteText } from './sql.ts';
 import type { Statements } from './sql.ts';
 import type { ColumnClass, ColumnShape } from './values.ts';
@@ -33,7 +33,6 @@ export interface Place {
 }
 
 type Mode = MysqlConfig['mode'];
-type Row = Readonly<Record<string, unknown>>;
 
 /** null: no such table, or none that this user may see. */
 export async function readTable(session: Session, place: Place): Promise<TableFacts | null> {
@@ -117,7 +116,7 @@ function uniqueKeysOf(rows: readonly Row[]): UniqueKey[] {
   const keys = new Map<string, (string | null)[]>();
   for (const row of rows) {
     const columns = keys.get(String(row['name'])) ?? [];
-    columns.push(row['prefix'] === null && row['part'] !== null ? String(row['part']) : null);
+    columns.push(row['prefix'] === null && row['part'] != null ? String(row['part']) : null);
     keys.set(String(row['name']), columns);
   }
   return [...keys].map(([name, columns]) => ({ name, columns }));

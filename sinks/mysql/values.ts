@@ -4,6 +4,7 @@ import type { RejectCode } from '../../core/record.ts';
 import { formatTime, parseTime } from '../../core/time.ts';
 import type { ColumnValue } from '../sql/columns.ts';
 import { jsonTypeTakes } from './json-type.ts';
+import type { Cell } from './session.ts';
 import { quoteText } from './sql.ts';
 
 /** How values are spelt for a column. */
@@ -57,7 +58,7 @@ export function keyText(value: ColumnValue, column: ColumnShape): string {
 }
 
 /** The same for what the database answered. */
-export function storedKeyText(value: unknown, column: ColumnShape): string {
+export function storedKeyText(value: Cell, column: ColumnShape): string {
   const text = Buffer.isBuffer(value) ? value.toString('utf8') : String(value);
   return column.class === 'number' || column.class === 'integer' ? canonicalNumber(text) : text;
 }

@@ -6,12 +6,12 @@ import { columnHint, meaningOf, rowHint } from './errors.ts';
 import type { DriverError, Meaning } from './errors.ts';
 import type { Row, RowMaker } from './rows.ts';
 import { faultOf } from './session.ts';
-import type { Session } from './session.ts';
+import type { Row as StoredRow, Session } from './session.ts';
 import type { Statements } from './sql.ts';
 
 /** Rows of one statement: more make it no faster. */
 const STATEMENT_ROWS_MAX = 1_000;
-/** How often a batch is begun again after a deadlock or a lock wait before the step gives it back. */
+/** How often a batch is begun again after a deadlock before the step gives it back. */
 const TRANSACTION_ATTEMPTS_MAX = 3;
 
 export interface Writer {
@@ -29,7 +29,7 @@ export interface Writer {
 
 /** Writes a batch as one transaction. Throws a ReplayFault; then nothing of it is in, unless the commit's answer was lost. */
 export async function writeBatch(writer: Writer, batch: readonly ReplayRecord[]): Promise<Outcome[]> {
-  const outcomes = new Array<Outcome>(batch.length);
+  const outcomes: Outcome[] = Array.from({ length: batch.length });
   const rows: Row[] = [];
   batch.forEach((record, index) => {
     const made = writer.rows.make(record, index);
@@ -151,7 +151,7 @@ async function lookUp(writer: Writer, rows: readonly Row[]): Promise<Map<string,
   return stored;
 }
 
-function heldOf(row: Readonly<Record<string, unknown>>, { origin }: Layout): Held {
+function heldOf(row: StoredRow, { origin }: Layout): Held {
   const incarnation = origin === null ? null : row[origin.incarnation];
   const sequence = origin === null ? null : row[origin.sequence];
   if (incarnation == null || sequence == null) return { origin: null };

@@ -43,13 +43,15 @@ function fromUrl(text: string): TestMysql {
   return { host: url.hostname, port: Number(url.port || 3306), admin, server: null };
 }
 
+export type Cell = string | number | Buffer | null;
+
 export interface TestDatabase {
   readonly database: string;
   readonly user: string;
   readonly password: string;
   /** Its user may do everything in the database. */
   readonly admin: Connection;
-  query(sql: string): Promise<Record<string, unknown>[]>;
+  query(sql: string): Promise<Record<string, Cell>[]>;
   /** Fields of a target. */
   readonly place: { readonly host: string; readonly port: number; readonly user: string; readonly database: string };
   drop(): Promise<void>;
@@ -70,7 +72,7 @@ export async function addDatabase({ host, port, admin }: TestMysql): Promise<Tes
     user,
     password,
     admin: connection,
-    query: async (sql) => (await connection.query(sql))[0] as Record<string, unknown>[],
+    query: async (sql) => (await connection.query(sql))[0] as Record<string, Cell>[],
     place: { host, port, user, database },
     async drop() {
       await connection.query(`DROP DATABASE IF EXISTS ${database}`);

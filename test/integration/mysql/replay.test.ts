@@ -219,7 +219,7 @@ function request(
 
 async function start(input: ReplayRequest) {
   const options = { taskQueue: 'durable-replay', workflowId: uniqueName('mysql'), workflowTaskTimeout: '5s', args: [input] };
-  return await client.workflow.start('replayPlan', options as never);
+  return await client.workflow.start('replayPlan', options);
 }
 
 async function until(workflowId: string, wanted: (progress: Progress) => boolean, limitMs = 40_000): Promise<Progress> {
