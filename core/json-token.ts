@@ -36,7 +36,7 @@ export function stringOf(token: JsonToken): string {
 
 /** Whether a text has half of a surrogate pair, which no UTF-8 can hold. */
 export function hasLoneSurrogate(text: string): boolean {
-  return /\p{Surrogate}/u.test(text);
+  return /[\ud800-\udfff]/.test(text) && /\p{Surrogate}/u.test(text);
 }
 
 /** One spelling for numbers that are equal: `1.10` and `11e-1` are `1.1`. Takes a JSON number. */

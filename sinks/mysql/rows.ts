@@ -13,7 +13,7 @@ export interface Row {
   readonly sql: string;
   readonly bytes: number;
   /** As the database compares keys; and spelt for a lookup. */
-  readonly key: string;
+  key(): string;
   readonly keySql: string;
   readonly incarnation: string;
   readonly sequence: bigint;
@@ -71,7 +71,7 @@ export function rowMaker(
         sql,
         bytes,
         withoutJson,
-        key: keyOf(keys, mapped.values, shapes),
+        key: () => keyOf(keys, mapped.values, shapes),
         keySql: keyParts.length === 1 ? keyParts[0]! : `(${keyParts.join(',')})`,
         incarnation: record.incarnation,
         sequence: record.sequence,

@@ -30,17 +30,13 @@ export interface Writer {
 /** Writes a batch as one transaction. Throws a ReplayFault; then nothing of it is in, unless the commit's answer was lost. */
 export async function writeBatch(writer: Writer, batch: readonly ReplayRecord[]): Promise<Outcome[]> {
   const outcomes: Outcome[] = Array.from({ length: batch.length });
-  const rows: Row[] = [];
-  batch.forEach((record, index) => {
-    const made = writer.rows.make(record, index);
-    if ('sql' in made) rows.push(made);
-    else outcomes[index] = { kind: 'rejected', ...made };
-  });
-  if (rows.length === 0) return outcomes;
+  const source = rowSource(writer.rows, batch, outcomes);
+  // Only with the stream's sequence as key no two records of a batch have the same: then rows are made as they are needed.
+  if (writer.layout.key !== 'stream_sequence' || writer.expectsKnown) while (source.next().length > 0);
   let careful = false;
   for (let attempt = 1; ; attempt++) {
     try {
-      await writeTransaction(writer, rows, { outcomes, careful });
+      await writeTransaction(writer, source, { outcomes, careful });
       return outcomes;
     } catch (error) {
       // Says nothing about the commit: if its answer was lost, the key settles what happened when the batch comes again.
@@ -51,6 +47,30 @@ export async function writeBatch(writer: Writer, batch: readonly ReplayRecord[])
       }
     }
   }
+}
+
+/** Rows of a batch, made while the server is busy with those before. */
+interface RowSource {
+  readonly made: readonly Row[];
+  /** Some more; none at the end. Records that cannot become rows are settled on the way. */
+  next(): readonly Row[];
+}
+
+function rowSource(maker: RowMaker, batch: readonly ReplayRecord[], outcomes: Outcome[]): RowSource {
+  const made: Row[] = [];
+  let index = 0;
+  return {
+    made,
+    next() {
+      const before = made.length;
+      for (; index < batch.length && made.length - before < STATEMENT_ROWS_MAX; index++) {
+        const row = maker.make(batch[index]!, index);
+        if ('sql' in row) made.push(row);
+        else outcomes[index] = { kind: 'rejected', ...row };
+      }
+      return made.slice(before);
+    },
+  };
 }
 
 function mayRestart({ session }: Writer, error: DriverError): boolean {
@@ -68,11 +88,11 @@ interface Attempt {
   readonly careful: boolean;
 }
 
-async function writeTransaction(writer: Writer, rows: readonly Row[], attempt: Attempt): Promise<void> {
+async function writeTransaction(writer: Writer, source: RowSource, attempt: Attempt): Promise<void> {
   const known = { found: 0 };
   await writer.session.change('START TRANSACTION');
-  const { first, later } = splitByKey(writer, rows);
-  await insertNew(writer, first, { ...attempt, known });
+  const { first, later } = splitByKey(writer, source.made);
+  await insertNew(writer, first, { ...attempt, known, source });
   for (let rest = later; rest.length > 0;) {
     // Rows of keys that this batch has just written: an upsert takes them all in order, an insert finds them there.
     const sorted = await sortKnown(writer, rest, { ...attempt, known });
@@ -86,11 +106,13 @@ async function writeTransaction(writer: Writer, rows: readonly Row[], attempt: A
     }
   }
   await writer.session.change('COMMIT');
-  writer.expectsKnown = known.found > rows.length / 2;
+  writer.expectsKnown = known.found > source.made.length / 2;
 }
 
 interface Progress extends Attempt {
   readonly known: { found: number };
+  /** Where more rows of this statement's kind come from. */
+  readonly source?: RowSource;
 }
 
 async function insertNew(writer: Writer, rows: readonly Row[], progress: Progress): Promise<void> {
@@ -98,19 +120,19 @@ async function insertNew(writer: Writer, rows: readonly Row[], progress: Progres
   if (writer.expectsKnown) {
     const sorted = await sortKnown(writer, rows, progress);
     fresh = sorted.unknown;
-    await writeParts(writer, sorted.newer, { ...progress, verb: 'upsert' });
+    const { source: _, ...alone } = progress;
+    await writeParts(writer, sorted.newer, { ...alone, verb: 'upsert' });
   }
   await writeParts(writer, fresh, { ...progress, verb: 'insert' });
 }
 
-/** With the stream's sequence as key no two records of a batch have the same. */
 function splitByKey({ layout }: Writer, rows: readonly Row[]): { first: readonly Row[]; later: readonly Row[] } {
   if (layout.key === 'stream_sequence') return { first: rows, later: [] };
   const seen = new Set<string>();
   const [first, later]: [Row[], Row[]] = [[], []];
   for (const row of rows) {
-    (seen.has(row.key) ? later : first).push(row);
-    seen.add(row.key);
+    (seen.has(row.key()) ? later : first).push(row);
+    seen.add(row.key());
   }
   return { first, later };
 }
@@ -126,7 +148,7 @@ async function sortKnown(writer: Writer, rows: readonly Row[], progress: Progres
   const stored = await lookUp(writer, rows);
   const [unknown, newer]: [Row[], Row[]] = [[], []];
   for (const row of rows) {
-    const held = stored.get(row.key);
+    const held = stored.get(row.key());
     if (held === undefined) unknown.push(row);
     else if (writer.mode === 'upsert' && isNewer(row, held)) newer.push(row);
     else settleKnown(writer, row, held, progress);
@@ -186,13 +208,18 @@ interface Parts extends Progress {
  * that the server names is known to be good.
  */
 async function writeParts(writer: Writer, all: readonly Row[], parts: Parts): Promise<void> {
-  let rows = all;
+  const rows = [...all];
+  const makeMore = () => {
+    if (parts.source !== undefined) rows.push(...parts.source.next());
+  };
   let at = 0;
   let size = STATEMENT_ROWS_MAX;
   let sizeMax = STATEMENT_ROWS_MAX;
-  while (at < rows.length) {
+  for (;;) {
+    if (rows.length - at < size) makeMore();
+    if (at === rows.length) return;
     const part = takePart(rows, at, { size, bytesMax: writer.rowsBytesMax });
-    const failure = await tryPart(writer, part, parts);
+    const failure = await tryPart(writer, part, { ...parts, makeMore });
     if (failure === null) {
       for (const row of part) parts.outcomes[row.index] = { kind: 'written' };
       at += part.length;
@@ -204,9 +231,9 @@ async function writeParts(writer: Writer, all: readonly Row[], parts: Parts): Pr
     if (failure.meaning.kind === 'duplicate' && parts.verb === 'insert') {
       const sorted = await sortKnown(writer, part, parts);
       if (sorted.unknown.length < part.length) {
-        await writeParts(writer, sorted.newer, { ...parts, verb: 'upsert' });
-        rows = [...sorted.unknown, ...rows.slice(at + part.length)];
-        at = 0;
+        const { source: _, ...alone } = parts;
+        await writeParts(writer, sorted.newer, { ...alone, verb: 'upsert' });
+        rows.splice(at, part.length, ...sorted.unknown);
         continue;
       }
     }
@@ -245,16 +272,26 @@ interface Failure {
 }
 
 /** null: it is written. Throws what is not about a row. */
-async function tryPart(writer: Writer, part: readonly Row[], { verb, careful }: Parts): Promise<Failure | null> {
+async function tryPart(
+  writer: Writer,
+  part: readonly Row[],
+  { verb, careful, makeMore }: Parts & { readonly makeMore: () => void },
+): Promise<Failure | null> {
   const sql = writer.statements[verb](part.map((row) => row.sql));
-  return await tryStatement(writer, sql, careful);
+  return await tryStatement(writer, sql, { careful, meanwhile: makeMore });
 }
 
-async function tryStatement(writer: Writer, sql: string, careful: boolean): Promise<Failure | null> {
+async function tryStatement(
+  writer: Writer,
+  sql: string,
+  { careful, meanwhile }: { readonly careful: boolean; readonly meanwhile?: () => void },
+): Promise<Failure | null> {
   const { session, layout } = writer;
   if (careful) await session.change('SAVEPOINT part');
   try {
-    const { warnings } = await session.change(sql);
+    const changing = session.change(sql);
+    meanwhile?.();
+    const { warnings } = await changing;
     if (warnings === 0) return null;
     const warning = await findChange(session);
     if (warning === null) return null;
@@ -291,7 +328,7 @@ async function settleAlone(writer: Writer, row: Row, failure: Failure, parts: Pa
     return;
   }
   if (row.withoutJson !== null && failure.meaning.code === 'value_invalid') {
-    const again = await tryStatement(writer, writer.statements[verb]([row.withoutJson()]), careful);
+    const again = await tryStatement(writer, writer.statements[verb]([row.withoutJson()]), { careful });
     if (again === null) {
       outcomes[row.index] = { kind: 'written' };
       return;

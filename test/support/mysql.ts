@@ -7,6 +7,8 @@ import { atFileEnd } from './file-end.ts';
 
 /** Whether this run may leave MySQL out: only if told to. */
 export const withoutMysql = process.env['REPLAY_TEST_WITHOUT_MYSQL'] === '1';
+/** A server given by its address is not ours to kill, fill or freeze. */
+export const withoutOwnMysql = withoutMysql || Boolean(process.env['REPLAY_TEST_MYSQL_URL']);
 
 export interface TestMysql {
   readonly host: string;

@@ -6,7 +6,7 @@ import {
   addDatabase,
   adminConnection,
   ownMysql,
-  withoutMysql,
+  withoutOwnMysql,
   type TestDatabase,
   type TestMysql,
 } from '../../support/mysql.ts';
@@ -18,7 +18,7 @@ const signal = new AbortController().signal;
 let mysql: TestMysql;
 let database: TestDatabase;
 
-describe.skipIf(withoutMysql)('faults of the server', () => {
+describe.skipIf(withoutOwnMysql)('faults of the server', () => {
   beforeAll(async () => {
     mysql = await ownMysql({
       // A system tablespace that can fill up, for tables that live in it.

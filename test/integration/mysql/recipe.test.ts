@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { Report } from '../../../core/report.ts';
 import { tempDir } from '../../support/file-end.ts';
-import { adminConnection, ownMysql, withoutMysql } from '../../support/mysql.ts';
+import { adminConnection, ownMysql, withoutOwnMysql } from '../../support/mysql.ts';
 import { connectTestNats } from '../../support/servers.ts';
 import { publishAll } from '../../support/streams.ts';
 import { startWorker } from '../../support/worker.ts';
@@ -12,7 +12,7 @@ import { command } from '../cli/command-line.ts';
 
 const page = fileURLToPath(new URL('../../../docs/recipes/rebuild-a-table.md', import.meta.url));
 
-describe.skipIf(withoutMysql)('docs/recipes/rebuild-a-table.md', () => {
+describe.skipIf(withoutOwnMysql)('docs/recipes/rebuild-a-table.md', () => {
   test('runs as written', async () => {
     const blocks = codeBlocks(await readFile(page, 'utf8'));
     const mysql = await ownMysql();

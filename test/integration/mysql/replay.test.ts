@@ -8,7 +8,7 @@ import type { Progress } from '../../../core/progress.ts';
 import type { Report } from '../../../core/report.ts';
 import type { ReplayRequest } from '../../../core/steps.ts';
 import { atFileEnd, tempDir } from '../../support/file-end.ts';
-import { addDatabase, ownMysql, withoutMysql, type TestDatabase, type TestMysql } from '../../support/mysql.ts';
+import { addDatabase, ownMysql, withoutOwnMysql, type TestDatabase, type TestMysql } from '../../support/mysql.ts';
 import { connectTestNats, temporalAddress, uniqueName } from '../../support/servers.ts';
 import { addStream, mixedMessages, publishAll, type TestMessage, type TestStream } from '../../support/streams.ts';
 import { startWorker, type TestWorker } from '../../support/worker.ts';
@@ -23,7 +23,7 @@ let mysql: TestMysql;
 let database: TestDatabase;
 let worker: TestWorker;
 
-describe.skipIf(withoutMysql)('a replay into MySQL', () => {
+describe.skipIf(withoutOwnMysql)('a replay into MySQL', () => {
   beforeAll(async () => {
     mysql = await ownMysql();
     database = await addDatabase(mysql);
