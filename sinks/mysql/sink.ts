@@ -94,6 +94,8 @@ class MysqlSink implements Sink {
     const asked = { config, layout, server: session.server };
     const table = tableName(config);
     let facts = await readTable(session, config);
+    if (facts === null && this.#context.begun)
+      throw new ReplayFault('sink_missing', 'the table that this replay wrote to is gone');
     if (facts === null && config.create_table) {
       await session.change(createTableSql(layout, table, session.server.flavour));
       this.#context.log.info({ sink: 'mysql' }, 'table created');

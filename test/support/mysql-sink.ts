@@ -13,17 +13,19 @@ export interface TestSinkOptions {
   readonly idempotency?: NonNullable<SinkContext['idempotency']>;
   readonly password?: string;
   readonly told?: unknown[];
+  readonly begun?: boolean;
 }
 
 /** Not opened yet; closed when this test file ends. */
 export function makeMysqlSink(database: TestDatabase, options: TestSinkOptions = {}): Sink {
-  const { fields = {}, idempotency, password = database.password, told = [] } = options;
+  const { fields = {}, idempotency, password = database.password, told = [], begun = false } = options;
   const target = { type: 'mysql', ...database.place, password: { env: SECRET }, table: 'orders', ...fields };
   const note = (...line: unknown[]) => void told.push(...line);
   const sink = createMysqlSink(mysqlConfigSchema.parse(target), {
     dataRoot: '/nowhere',
     plan: 'orders-replay',
     run: 'run-1',
+    begun,
     secret: () => password,
     log: { info: note, warn: note },
     ...(idempotency === undefined ? {} : { idempotency }),

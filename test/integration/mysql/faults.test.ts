@@ -156,6 +156,7 @@ describe.skipIf(withoutOwnMysql)('faults of the server', () => {
     ['no such host', { fields: { ...fields, host: 'nowhere.invalid' } }, 'sink_unreachable'],
     ['a certificate that is not trusted', { fields: { ...fields, tls: {} } }, 'sink_tls'],
     ['no table', {}, 'sink_missing'],
+    ['a table that is gone since', { fields, begun: true }, 'sink_missing'],
   ])('%s: %s', async (_, options, code) => {
     const told: unknown[] = [];
     const sink = makeMysqlSink(database, { ...options, told });
