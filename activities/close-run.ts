@@ -15,7 +15,7 @@ export function makeCloseRun({ source, log }: Deps): (request: CloseRequest) => 
       const spec = { stream, incarnation, durable, filters, owner, maxAckPending };
       const seen = await source.readConsumer(stream, durable);
       const lost = seen === null && request.begun;
-      const ours = lost || (seen?.owner != null && sameOwner(seen.owner, owner));
+      const ours = lost || [owner, replay.predecessor].some((one) => one && seen?.owner && sameOwner(seen.owner, one));
       if (ours && request.durable === 'delete') await source.deleteConsumer(stream, durable);
       else if (ours) {
         if (seen === null || seen.ackFloor < cursor - 1) await source.putBack(spec, cursor);

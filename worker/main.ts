@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { Client } from '@temporalio/client';
 import { NativeConnection, Runtime, Worker, type WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker';
+import type { Deps } from '../activities/deps.ts';
 import { createActivities } from '../activities/index.ts';
 import { ReplayFault } from '../core/errors.ts';
 import type { Parsed } from '../core/problems.ts';
@@ -31,6 +32,16 @@ export interface WorkerOptions {
   readonly stop: AbortSignal;
   /** Called once the worker polls. */
   readonly onReady?: () => void;
+  /** Seams for those who run a worker within a program of their own. */
+  readonly seams?: WorkerSeams;
+}
+
+export interface WorkerSeams {
+  readonly taskQueue?: string;
+  /** File of workflows that were bundled before. */
+  readonly workflowBundle?: string;
+  /** Stands between the durable steps and what they act on. */
+  readonly wrapDeps?: (deps: Deps) => Deps;
 }
 
 /** All settings from the environment, or all that is wrong with them. */
@@ -48,7 +59,8 @@ export function workerOptions(env: NodeJS.ProcessEnv, stop: AbortSignal): Parsed
  * after `stop`; rejects when it cannot start or dies. Writes nothing at start.
  */
 export async function runWorker(options: WorkerOptions): Promise<void> {
-  const { settings, temporal, log } = options;
+  const { settings, temporal, log, seams = {} } = options;
+  const wrapDeps = seams.wrapDeps ?? ((deps) => deps);
   await installRuntime(settings, log);
   const nats = await connectNats(options.nats).catch((error: unknown) => {
     const denied = error instanceof ReplayFault && error.code === 'nats_denied';
@@ -67,17 +79,19 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
       const worker = await Worker.create({
         connection,
         namespace: temporal.namespace,
-        taskQueue,
-        ...workflowSource(),
-        activities: createActivities({
-          source: createSource(nats, options.nats),
-          sinks: pool,
-          targets: createTargets(settings.targetsFolder, pool),
-          runs: createRuns(client),
-          reports: createReportFolder(settings.reportRoot),
-          dataRoot: createDataRoot(settings.dataRoot),
-          log,
-        }),
+        taskQueue: seams.taskQueue ?? taskQueue,
+        ...workflowSource(seams.workflowBundle),
+        activities: createActivities(
+          wrapDeps({
+            source: createSource(nats, options.nats),
+            sinks: pool,
+            targets: createTargets(settings.targetsFolder, pool),
+            runs: createRuns(client),
+            reports: createReportFolder(settings.reportRoot),
+            dataRoot: createDataRoot(settings.dataRoot),
+            log,
+          }),
+        ),
         ...limits,
       });
       await drainOnStop(worker, options);
@@ -99,14 +113,14 @@ const limits: Partial<TemporalWorkerOptions> = {
   stickyQueueScheduleToStartTimeout: '5s',
 };
 
-async function drainOnStop(worker: Worker, { stop, log, onReady }: WorkerOptions): Promise<void> {
+async function drainOnStop(worker: Worker, { stop, log, onReady, seams }: WorkerOptions): Promise<void> {
   const shutDown = (): void => {
     if (worker.getState() === 'RUNNING') worker.shutdown();
   };
   const running = worker.run();
   stop.addEventListener('abort', shutDown, { once: true });
   if (stop.aborted) shutDown();
-  log.info({ queue: taskQueue }, 'worker polls');
+  log.info({ queue: seams?.taskQueue ?? taskQueue }, 'worker polls');
   onReady?.();
   try {
     await running;
@@ -127,7 +141,8 @@ async function connectWorker(temporal: TemporalSettings): Promise<NativeConnecti
 }
 
 /** The built package brings its workflows bundled; from source they are bundled at start. */
-function workflowSource(): Pick<TemporalWorkerOptions, 'workflowBundle' | 'workflowsPath'> {
+function workflowSource(prepared: string | undefined): Pick<TemporalWorkerOptions, 'workflowBundle' | 'workflowsPath'> {
+  if (prepared !== undefined) return { workflowBundle: { codePath: prepared } };
   const bundle = fileURLToPath(new URL('../workflow-bundle.js', import.meta.url));
   if (existsSync(bundle)) return { workflowBundle: { codePath: bundle } };
   return { workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)) };
