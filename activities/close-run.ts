@@ -1,15 +1,14 @@
 import type { CloseRequest, Closed } from '../core/steps.ts';
 import { sameOwner } from '../core/consumer.ts';
-import type { Deps } from './deps.ts';
-import { step } from './step.ts';
+import { step, type StepDeps } from './step.ts';
 
 /**
  * Leaves the durable as the end of the run asks: deleted, or kept with its floor at the cursor, so that the same plan can go
  * on there. What others own by now is left alone.
  */
-export function makeCloseRun({ source, log }: Deps): (request: CloseRequest) => Promise<Closed> {
+export function makeCloseRun({ source, faults }: StepDeps): (request: CloseRequest) => Promise<Closed> {
   return (request) =>
-    step(log, async () => {
+    step(faults, async () => {
       const { replay, cursor, maxAckPending, notReached } = request;
       const { stream, incarnation, durable, filters, owner } = replay;
       const spec = { stream, incarnation, durable, filters, owner, maxAckPending };

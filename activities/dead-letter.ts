@@ -4,16 +4,15 @@ import { ReplayFault } from '../core/errors.ts';
 import type { Reject } from '../core/record.ts';
 import type { DeadLettered, DeadLetterRequest } from '../core/steps.ts';
 import type { DeadLetter } from '../jetstream/source.ts';
-import type { Deps } from './deps.ts';
-import { step } from './step.ts';
+import { step, type StepDeps } from './step.ts';
 
 /** Dead letters on their way at the same time. */
 const inFlightMax = 64;
 
 /** Stores each rejected record in the dead-letter stream and waits for the server's word. Bodies are read again by sequence. */
-export function makeDeadLetter({ source, log }: Deps): (request: DeadLetterRequest) => Promise<DeadLettered> {
+export function makeDeadLetter({ source, faults }: StepDeps): (request: DeadLetterRequest) => Promise<DeadLettered> {
   return (request) =>
-    step(log, async (signal) => {
+    step(faults, async (signal) => {
       if (request.target.dead_letter === null) throw new ReplayFault('dead_letter_not_configured');
       let lostBodies = 0;
       for (let start = 0; start < request.rejects.length; start += inFlightMax) {

@@ -14,7 +14,7 @@ import { ReplayFault } from '../core/errors.ts';
 import type { DeliverRequest, Delivery } from '../core/steps.ts';
 import type { ConsumerSpec, Pulled, PulledRecord } from '../jetstream/source.ts';
 import type { Deps } from './deps.ts';
-import { step } from './step.ts';
+import { step, type StepDeps } from './step.ts';
 
 /** How long a write may go on after a cancellation before it is aborted, milliseconds. */
 const writeGraceMs = 3_000;
@@ -22,8 +22,8 @@ const writeGraceMs = 3_000;
 const putBacksMax = 3;
 
 /** Pulls a batch from the plan's durable and writes it to the sink. Acknowledges nothing. */
-export function makeDeliverBatch(deps: Deps): (request: DeliverRequest) => Promise<Delivery> {
-  return (request) => step(deps.log, (signal) => deliverBatch(deps, request, signal));
+export function makeDeliverBatch(deps: StepDeps): (request: DeliverRequest) => Promise<Delivery> {
+  return (request) => step(deps.faults, (signal) => deliverBatch(deps, request, signal));
 }
 
 async function deliverBatch(deps: Deps, request: DeliverRequest, signal: AbortSignal): Promise<Delivery> {

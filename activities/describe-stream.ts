@@ -13,7 +13,7 @@ import { checkPlanAgainstTarget, type ReplayTarget } from '../core/target.ts';
 import { timeNanos } from '../core/time.ts';
 import type { ConsumerFacts, StreamFacts } from '../jetstream/source.ts';
 import type { Deps } from './deps.ts';
-import { step } from './step.ts';
+import { step, type StepDeps } from './step.ts';
 
 /** Below this a dead letter that is stored twice by a late retry may count as two. */
 const duplicateWindowMsMin = 10 * 60_000;
@@ -22,8 +22,8 @@ const duplicateWindowMsMin = 10 * 60_000;
  * Everything that can be known before the first batch, read-only: nothing is created, no sink is built. What is wrong comes
  * back as one list of problems, a value rather than a failure, so that nothing retries it.
  */
-export function makeDescribeStream(deps: Deps): (request: DescribeRequest) => Promise<Described> {
-  return (request) => step(deps.log, () => describeStream(deps, request));
+export function makeDescribeStream(deps: StepDeps): (request: DescribeRequest) => Promise<Described> {
+  return (request) => step(deps.faults, () => describeStream(deps, request));
 }
 
 async function describeStream(deps: Deps, request: DescribeRequest): Promise<Described> {

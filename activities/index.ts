@@ -4,12 +4,14 @@ import { makeDeadLetter } from './dead-letter.ts';
 import { makeDeliverBatch } from './deliver-batch.ts';
 import type { Deps } from './deps.ts';
 import { makeDescribeStream } from './describe-stream.ts';
+import { createFaultLog } from './fault-log.ts';
 import { makeProbeTarget } from './probe-target.ts';
 import { makeRequestCancel } from './request-cancel.ts';
 import { makeWriteReport } from './write-report.ts';
 
 /** The durable steps of a replay: one exported function, one step, one file. */
-export function createActivities(deps: Deps) {
+export function createActivities(plain: Deps) {
+  const deps = { ...plain, faults: createFaultLog(plain.log) };
   return {
     describeStream: makeDescribeStream(deps),
     deliverBatch: makeDeliverBatch(deps),

@@ -2,17 +2,16 @@ import { parsePlan } from '../core/plan.ts';
 import type { Problem } from '../core/problems.ts';
 import type { ReplayRequest } from '../core/steps.ts';
 import type { Finding } from '../sinks/sink.ts';
-import type { Deps } from './deps.ts';
-import { step } from './step.ts';
+import { step, type StepDeps } from './step.ts';
 
 export type Probed =
   | { readonly kind: 'refused'; readonly problems: readonly Problem[] }
   | { readonly kind: 'probed'; readonly findings: readonly Finding[] };
 
 /** Looks at the destination from where the worker stands; writes nothing. */
-export function makeProbeTarget(deps: Deps): (request: ReplayRequest) => Promise<Probed> {
+export function makeProbeTarget(deps: StepDeps): (request: ReplayRequest) => Promise<Probed> {
   return (request) =>
-    step(deps.log, async (signal) => {
+    step(deps.faults, async (signal) => {
       const [plan, target] = [parsePlan(request.plan), await deps.targets.resolve(request.target)];
       if (!plan.ok || !target.ok) {
         return { kind: 'refused', problems: [...(plan.ok ? [] : plan.problems), ...(target.ok ? [] : target.problems)] };

@@ -1,12 +1,11 @@
 import type { WriteReportRequest } from '../core/steps.ts';
 import { reportMarkdown } from '../core/report-markdown.ts';
-import type { Deps } from './deps.ts';
-import { step } from './step.ts';
+import { step, type StepDeps } from './step.ts';
 
 /** Writes the report below the report root, replacing an older one as a whole. */
-export function makeWriteReport({ reports, log }: Deps): (request: WriteReportRequest) => Promise<void> {
+export function makeWriteReport({ reports, faults }: StepDeps): (request: WriteReportRequest) => Promise<void> {
   return ({ file, report }) =>
-    step(log, () =>
+    step(faults, () =>
       reports.write(file, file.endsWith('.md') ? reportMarkdown(report) : `${JSON.stringify(report, null, 2)}\n`),
     );
 }

@@ -106,7 +106,7 @@ function withAddress(temporal: TemporalSettings, address: string): TemporalSetti
   return { ...temporal, address, connection: { ...temporal.connection, address } };
 }
 
-export function planOf(stream: TestStream, plan: Record<string, unknown> = {}): Record<string, unknown> {
+function planOf(stream: TestStream, plan: Record<string, unknown> = {}): Record<string, unknown> {
   return {
     stream: stream.name,
     subject_filter: `${stream.prefix}.>`,
