@@ -13,6 +13,7 @@ const actions: { readonly [V in Verb]: () => Promise<Action<V>> } = {
   resume: async () => (await import('./commands/resume.ts')).resume,
   cancel: async () => (await import('./commands/cancel.ts')).cancel,
   rate: async () => (await import('./commands/rate.ts')).rate,
+  decide: async () => (await import('./commands/decide.ts')).decide,
   report: async () => (await import('./commands/report.ts')).report,
   check: async () => (await import('./commands/check.ts')).check,
   worker: async () => (await import('./commands/worker.ts')).worker,

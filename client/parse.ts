@@ -5,6 +5,8 @@ import { groupDigits, nearest } from '../core/problems.ts';
 import type { ReplayState } from '../core/progress.ts';
 import type { CancelOptions } from './commands/cancel.ts';
 import type { CheckOptions } from './commands/check.ts';
+import { decisions } from '../core/run.ts';
+import type { DecideOptions } from './commands/decide.ts';
 import type { DevOptions } from './commands/dev.ts';
 import type { ListOptions } from './commands/list.ts';
 import type { PauseOptions } from './commands/pause.ts';
@@ -26,6 +28,7 @@ export interface Invocations {
   readonly resume: ResumeOptions;
   readonly cancel: CancelOptions;
   readonly rate: RateOptions;
+  readonly decide: DecideOptions;
   readonly report: ReportOptions;
   readonly check: CheckOptions;
   readonly worker: WorkerOptions;
@@ -74,7 +77,7 @@ export function createProgram(found: (invocation: Invocation) => void, output: O
     // Otherwise --json after a verb would be taken for the main form's.
     .enablePositionalOptions();
   mainForm(program, found);
-  for (const define of [status, list, pause, resume, cancel, rate, report, check, worker, dev]) define(program, found);
+  for (const define of [status, list, pause, resume, cancel, rate, decide, report, check, worker, dev]) define(program, found);
   program.addHelpText('after', `\n${exitText()}`);
   return program;
 }
@@ -257,6 +260,32 @@ function rateOf(verb: Command, word: string): number | null {
     if (!(error instanceof InvalidArgumentError)) throw error;
     return verb.error(`error: the rate ${JSON.stringify(word)} is wrong. ${error.message}, or off`);
   }
+}
+
+function decide(program: Command, found: Found): void {
+  const verb = program
+    .command('decide')
+    .summary('settle the refused records that block a replay')
+    .description(
+      'Decides about the refused records of the batch that blocks a replay. dead-letter: store them as dead letters, whatever ' +
+        'the reject budget says. skip: leave them out for good; the report lists them, and the exit status is 3. retry: ' +
+        'the destination is mended, write the batch again.',
+    )
+    .usage(`(ID | STREAM DURABLE) (${decisions.join(' | ')}) [options]`)
+    .argument('<words...>', `workflow id, or stream and durable consumer; then ${decisions.join(', ')}`)
+    .option('--json', 'one JSON object')
+    .action((words: string[], flags: { json?: true }) => {
+      const decision = decisions.find((one) => one === words.at(-1));
+      const name = words.slice(0, -1);
+      if (decision === undefined || name.length === 0) {
+        return verb.error(`error: expected an ID (or STREAM DURABLE), then ${decisions.join(', ')}`);
+      }
+      found({ verb: 'decide', options: { name: nameOf(verb, name), decision, json: flags.json === true } });
+    });
+  withExamples(verb, [
+    { command: 'replay-stream decide ORDERS orders-replay-2026-05 dead-letter', does: 'these, and no more' },
+    { command: 'replay-stream decide replay:ORDERS:orders-replay-2026-05 skip', does: 'leave them out' },
+  ]);
 }
 
 function report(program: Command, found: Found): void {

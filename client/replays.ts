@@ -5,6 +5,7 @@ import type { Problem } from '../core/problems.ts';
 import { formatProblems } from '../core/problems.ts';
 import type { Progress, ReplayState } from '../core/progress.ts';
 import type { Report } from '../core/report.ts';
+import type { Decision } from '../core/run.ts';
 import type { ReplayRequest } from '../core/steps.ts';
 import { temporalFault } from '../platform/temporal.ts';
 import type { checkTarget as checkTargetWorkflow } from '../workflows/check-target.ts';
@@ -43,6 +44,8 @@ export interface ReplayHandle {
   cancel(): Promise<void>;
   /** Records a second; null lifts the limit. */
   setRate(perSecond: number | null): Promise<void>;
+  /** About the refused records that block the run. */
+  decide(decision: Decision): Promise<void>;
   /** Waits for the end of the run; `signal` ends only the waiting. */
   result(signal?: AbortSignal): Promise<ReplayResult>;
 }
@@ -131,6 +134,8 @@ export function replayHandle(client: Client, id: string): ReplayHandle {
     cancel: async () => void (await ask(() => handle.cancel())),
     setRate: async (perSecond) =>
       void (await askWorker(() => handle.executeUpdate(messages.setRateUpdate, { args: [{ perSecond }] }))),
+    decide: async (decision) =>
+      void (await askWorker(() => handle.executeUpdate(messages.decideUpdate, { args: [{ decision }] }))),
     async result(signal) {
       try {
         return completed(await within(client, signal, () => handle.result()));

@@ -64,7 +64,7 @@ export const faultCatalogue = {
   dead_letter_not_configured: {
     kind: 'stop',
     meaning: 'The sink refused a record and the target names no dead-letter subject.',
-    next: 'Cancel, add "dead_letter": { "subject": ... } to the target, and start again; or mend the destination and resume.',
+    next: 'Cancel, add "dead_letter": { "subject": ... } to the target, and start again; or mend the destination and resume; or decide: skip leaves these records out for good.',
   },
   dead_letter_unbound: {
     kind: 'stop',
@@ -80,12 +80,12 @@ export const faultCatalogue = {
   reject_budget: {
     kind: 'stop',
     meaning: 'More records were refused than max_rejects allows; nothing of this batch was dead-lettered or acknowledged.',
-    next: 'Look at the rejects. resume grants one more budget of max_rejects; otherwise mend the destination or cancel.',
+    next: 'Look at the rejects. resume grants one more budget of max_rejects; decide settles those of this batch only (dead-letter or skip), or tries them again (retry). Otherwise mend the destination or cancel.',
   },
   drift: {
     kind: 'stop',
     meaning: 'Every record of a batch was refused for the same reason: the destination does not fit the data.',
-    next: 'Mend the target or the destination, then resume. If the records are really bad, resume dead-letters them.',
+    next: 'Mend the target or the destination, then decide: retry. If the records are really bad, resume dead-letters them, and decide: skip leaves them out.',
   },
   // Destinations
   sink_unreachable: {

@@ -31,6 +31,8 @@ export interface Reject {
   readonly time: string;
   readonly code: RejectCode;
   readonly field?: string;
+  /** An operator decided that it gets no dead letter. */
+  readonly decision?: 'skip';
 }
 
 /** Why a record was refused: one entry per code, generated into docs/reference/errors.md. */

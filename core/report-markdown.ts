@@ -23,7 +23,11 @@ export function reportMarkdown(report: Report): string {
       '## Rejects',
       table(
         ['sequence', 'reason', 'field'],
-        report.rejects.map((reject) => [reject.sequence, reject.code, reject.field ?? '']),
+        report.rejects.map((reject) => [
+          reject.sequence,
+          reject.decision === 'skip' ? `${reject.code} (skipped)` : reject.code,
+          reject.field ?? '',
+        ]),
       ),
     );
     if (report.rejects_not_listed > 0) sections.push(`${report.rejects_not_listed} more are not listed.`);

@@ -47,6 +47,8 @@ export interface RunState {
   rejectsAllowed: number;
   /** Set by `resume` while blocked by drift: the next batch may be refused as a whole. */
   driftAccepted: boolean;
+  /** What an operator decided about the refused records of the batch that blocked; null again once it is settled. */
+  decided: Decided | null;
   dataRoot: string | null;
   batchRecords: number;
   pace: Pace;
@@ -67,6 +69,17 @@ export interface RunState {
   blockedMs: number;
 }
 
+/** `retry`: mended, try the batch again. The others settle its refused records, whatever the budget says. */
+export type Decision = 'dead-letter' | 'skip' | 'retry';
+export const decisions: readonly Decision[] = ['dead-letter', 'skip', 'retry'];
+
+interface Decided {
+  readonly decision: 'dead-letter' | 'skip';
+  /** The last sequence that the operator had before him, and the number of records up to it. */
+  readonly lastSequence: number;
+  readonly records: number;
+}
+
 export function startRun(description: Description, owner: Owner, predecessor: Owner | null, nowMs: number): RunState {
   const { plan, range } = description;
   return {
@@ -82,6 +95,7 @@ export function startRun(description: Description, owner: Owner, predecessor: Ow
     counts: { ...noCounts, gaps: description.count.gaps ?? 0 },
     rejectsAllowed: plan.max_rejects,
     driftAccepted: false,
+    decided: null,
     dataRoot: null,
     batchRecords: plan.batch_size ?? batchRecordsInitial,
     pace: { dueMs: nowMs, lateMs: 0 },
@@ -142,30 +156,55 @@ export function nextDelivery(run: RunState, ratePerSecond: number | null, nowMs:
     maxBytes: plan.batch_bytes,
     maxAckPending: maxAckPending(run),
     waitMs: run.idleSinceMs === null ? 0 : idleWaitMs(nowMs - run.idleSinceMs, plan.stop_after_idle_seconds * 1_000),
-    rejectsAllowed: run.rejectsAllowed,
+    rejectsAllowed: run.rejectsAllowed + (run.decided?.records ?? 0),
     dataRoot: run.dataRoot,
   };
 }
 
 /** What stands between a delivered batch and its dead letters; null: nothing. */
 export function objection(run: RunState, delivery: Delivery): FaultCode | null {
-  if (delivery.rejects.length === 0) return null;
+  const { undecided } = sortRejects(run, delivery);
+  if (undecided.length === 0) return null;
   if (run.description.target.dead_letter === null) return 'dead_letter_not_configured';
   if (delivery.drift && !run.driftAccepted) return 'drift';
-  if (delivery.rejects.length > run.rejectsAllowed) return 'reject_budget';
+  if (undecided.length > run.rejectsAllowed) return 'reject_budget';
   return null;
 }
 
-/** An operator said `resume` to an objection: the batch is delivered once more. */
-export function overrule(run: RunState, code: FaultCode): void {
+/** An operator said `resume` (null) to an objection, or decided: the batch is delivered once more. */
+export function overrule(run: RunState, code: FaultCode, delivery: Delivery, decision: Decision | null): void {
+  run.consumerSequence = null;
+  if (decision === 'retry') return;
+  if (decision !== null) {
+    const lastSequence = delivery.cursor - 1;
+    run.decided = { decision, lastSequence, records: delivery.receipt?.count ?? 0 };
+    return;
+  }
   if (code === 'reject_budget') run.rejectsAllowed += Math.max(1, run.description.plan.max_rejects);
   if (code === 'drift') run.driftAccepted = true;
-  run.consumerSequence = null;
+}
+
+interface SortedRejects {
+  /** No decision was made about these: they count against the budget. */
+  readonly undecided: readonly Reject[];
+  readonly toDeadLetter: readonly Reject[];
+  readonly toSkip: readonly Reject[];
+}
+
+/** A batch that is delivered again after a decision may reach further than the operator saw. */
+export function sortRejects({ decided }: Pick<RunState, 'decided'>, { rejects }: Delivery): SortedRejects {
+  if (decided == null) return { undecided: rejects, toDeadLetter: rejects, toSkip: [] };
+  const seen = rejects.filter(({ sequence }) => sequence <= decided.lastSequence);
+  const undecided = rejects.filter(({ sequence }) => sequence > decided.lastSequence);
+  return decided.decision === 'skip'
+    ? { undecided, toDeadLetter: undecided, toSkip: seen.map((reject) => ({ ...reject, decision: 'skip' })) }
+    : { undecided, toDeadLetter: rejects, toSkip: [] };
 }
 
 /** The batch is written and its dead letters are stored: the cursor moves past it. Its ACK may follow later. */
 export function settle(run: RunState, delivery: Delivery, letters: DeadLettered, nowMs: number): void {
   const rejected = delivery.rejects.length;
+  const sorted = sortRejects(run, delivery);
   const records = delivery.written + delivery.duplicate + rejected;
   run.counts = addCounts(run.counts, {
     pulled: records + delivery.skipped,
@@ -179,8 +218,9 @@ export function settle(run: RunState, delivery: Delivery, letters: DeadLettered,
   });
   run.settled += records;
   run.counted += delivery.counted;
-  run.rejectsAllowed -= rejected;
+  run.rejectsAllowed -= sorted.undecided.length;
   run.driftAccepted = false;
+  run.decided = null;
   if (delivery.putBack) settleDeferred(run);
   if (run.description.plan.batch_size === null && delivery.end === 'more') {
     const seconds = (delivery.pullMs + delivery.writeMs) / 1_000;
@@ -192,7 +232,14 @@ export function settle(run: RunState, delivery: Delivery, letters: DeadLettered,
   run.streamLast = Math.max(run.streamLast, delivery.streamLast);
   run.rangeEnded = delivery.end === 'end_of_range';
   run.idleSinceMs = delivery.end === 'drained' ? (records > 0 ? nowMs : (run.idleSinceMs ?? nowMs)) : null;
-  remember(run, delivery, nowMs);
+  if (sorted.toSkip.length > 0) run.warnings.push(skippedWarning(sorted.toSkip));
+  remember(run, { ...delivery, rejects: [...sorted.toSkip, ...sorted.toDeadLetter] }, nowMs);
+}
+
+function skippedWarning(skipped: readonly Reject[]): string {
+  const [first, last] = [skipped[0]!.sequence, skipped.at(-1)!.sequence];
+  const which = first === last ? `sequence ${first}` : `${skipped.length} records, sequences ${first} to ${last}`;
+  return `Skipped by an operator's decision, without a dead letter: ${which}.`;
 }
 
 function remember(run: RunState, delivery: Delivery, nowMs: number): void {

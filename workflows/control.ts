@@ -12,7 +12,17 @@ import { blockedRetryMs } from '../core/pacing.ts';
 import type { BlockedBy, ReplayState } from '../core/progress.ts';
 import { isoTime } from '../core/report.ts';
 import { requestCancel } from './activities.ts';
-import { cancelSignal, pauseSignal, resumeSignal, searchAttributes, setRateUpdate, type SetRate } from './messages.ts';
+import { decisions, type Decision } from '../core/run.ts';
+import {
+  cancelSignal,
+  decideUpdate,
+  pauseSignal,
+  resumeSignal,
+  searchAttributes,
+  setRateUpdate,
+  type Decide,
+  type SetRate,
+} from './messages.ts';
 
 /** Between tries of a clean-up step after a cancellation, milliseconds. */
 const cleanupRetryMs = 5_000;
@@ -28,6 +38,9 @@ export interface Control {
   ratePerSecond: number | null | undefined;
   /** How often `resume` was sent: a waiting block compares it. */
   resumes: number;
+  /** While a record blocks the plan: whether it may be dead-lettered. null: there is nothing to decide. */
+  deciding: { readonly deadLetter: boolean } | null;
+  decision: Decision | null;
   cancelRequested: boolean;
   /** False until describing has found that the server knows our search attributes: an unknown one blocks the workflow task. */
   hasSearchAttributes: boolean;
@@ -45,6 +58,8 @@ export function createControl(carried: Pick<Control, 'paused' | 'ratePerSecond'>
     paused: carried?.paused ?? false,
     ratePerSecond: carried?.ratePerSecond,
     resumes: 0,
+    deciding: null,
+    decision: null,
     cancelRequested: false,
     hasSearchAttributes: false,
     pausedMs: 0,
@@ -80,6 +95,18 @@ export function handleMessages(control: Control): void {
       validator: validateRate,
     },
   );
+  setHandler(
+    decideUpdate,
+    ({ decision }: Decide) => {
+      control.decision = decision;
+      return { decision };
+    },
+    {
+      description:
+        'While refused records block the plan, settle those of the batch in question: {"decision":"dead-letter"}, {"decision":"skip"} (left out for good, listed in the report) or {"decision":"retry"}.',
+      validator: (input: Decide | undefined) => validateDecision(control, input),
+    },
+  );
   CancellationScope.current().cancelRequested.catch(() => {
     control.cancelRequested = true;
   });
@@ -94,6 +121,21 @@ function validateRate(input: SetRate | undefined): void {
       'InvalidRate',
     );
   }
+}
+
+function validateDecision({ deciding }: Control, input: Decide | undefined): void {
+  const decision: unknown = input?.decision;
+  if (!decisions.some((one) => one === decision)) {
+    throw invalidDecision('decision: expected dead-letter, skip or retry; for example {"decision":"skip"}');
+  }
+  if (deciding === null) throw invalidDecision('no refused record blocks this plan, so there is nothing to decide');
+  if (decision === 'dead-letter' && !deciding.deadLetter) {
+    throw invalidDecision('the target names no dead-letter subject; decide skip or retry');
+  }
+}
+
+function invalidDecision(message: string): ApplicationFailure {
+  return ApplicationFailure.nonRetryable(message, 'InvalidDecision');
 }
 
 export function enter(control: Control, state: ReplayState): void {
@@ -144,6 +186,18 @@ interface Block extends Fault {
   readonly resumes: number;
 }
 
+/** Blocked by refused records: answers what an operator decides about them; null: he said `resume`. */
+export async function untilDecided(control: Control, block: Block, deadLetter: boolean): Promise<Decision | null> {
+  control.deciding = { deadLetter };
+  control.decision = null;
+  try {
+    await blocked(control, block);
+    return control.decision;
+  } finally {
+    control.deciding = null;
+  }
+}
+
 /** Waits for `resume` or for the time of the next try. The end of the surrounding scope throws. */
 export async function blocked(control: Control, block: Block): Promise<void> {
   const now = Date.now();
@@ -156,7 +210,7 @@ export async function blocked(control: Control, block: Block): Promise<void> {
   };
   enter(control, 'blocked');
   control.show();
-  const resumed = (): boolean => control.resumes > block.resumes;
+  const resumed = (): boolean => control.resumes > block.resumes || (control.deciding !== null && control.decision !== null);
   // Steps shielded from a cancellation (dead letters, ACKs) are tried again quickly for as long as the clean-up may last.
   if (control.cancelRequested) await condition(resumed, cleanupRetryMs);
   else if (block.retryMs === null) await condition(() => resumed() || control.cancelRequested);

@@ -2,6 +2,7 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { Progress } from '../core/progress.ts';
 import type { Report } from '../core/report.ts';
+import type { Decision } from '../core/run.ts';
 
 /** What others say to a running replay. Names are fixed: the Temporal CLI and UI use them too. */
 
@@ -23,6 +24,12 @@ export interface SetRate {
   readonly perSecond: number | null;
 }
 export const setRateUpdate = defineUpdate<SetRate, [SetRate]>('setRate');
+
+export interface Decide {
+  /** `dead-letter`, `skip` or `retry`. */
+  readonly decision: Decision;
+}
+export const decideUpdate = defineUpdate<Decide, [Decide]>('decide');
 
 export const progressQuery = defineQuery<Progress>('progress');
 export const reportQuery = defineQuery<Report | null>('report');

@@ -23,7 +23,7 @@ import * as runs from '../core/run.ts';
 import type { RunState } from '../core/run.ts';
 import type { DeadLettered, Delivery, ReplayRequest } from '../core/steps.ts';
 import { acknowledge, closeRun, deadLetter, deliverBatch, describeStream, writeReport } from './activities.ts';
-import { blocked, createControl, enter, handleMessages, healed, unblock, whilePaused, type Control } from './control.ts';
+import { createControl, enter, handleMessages, healed, unblock, untilDecided, whilePaused, type Control } from './control.ts';
 import { progressQuery, refusedFailure, reportQuery, searchAttributes } from './messages.ts';
 
 /** After a cancellation: how long dead letters, ACKs and the durable may take to be settled. */
@@ -167,9 +167,11 @@ async function deliver(link: Link, run: RunState): Promise<Delivery> {
     // Nothing of this batch is dead-lettered or acknowledged: it is delivered again, and what the sink kept is a duplicate then.
     run.consumerSequence = null;
     link.objected = delivery;
-    await blocked(control, { code, detail: rejectDetail(run, delivery), retryMs: null, resumes });
+    const deadLetter = run.description.target.dead_letter !== null;
+    const block = { code, detail: rejectDetail(run, delivery), retryMs: null, resumes };
+    const decision = await untilDecided(control, block, deadLetter);
     link.objected = null;
-    runs.overrule(run, code);
+    runs.overrule(run, code, delivery, decision);
   }
 }
 
@@ -178,7 +180,8 @@ function rejectDetail(run: RunState, { rejects, rejected }: Delivery): string {
   return `${rejected} refused in this batch, ${run.rejectsAllowed} left in the budget; first: sequence ${first.sequence}, ${first.code}${first.field === undefined ? '' : `, ${first.field}`}`;
 }
 
-async function storeDeadLetters({ control }: Link, run: RunState, { rejects }: Delivery): Promise<DeadLettered> {
+async function storeDeadLetters({ control }: Link, run: RunState, delivery: Delivery): Promise<DeadLettered> {
+  const rejects = runs.sortRejects(run, delivery).toDeadLetter;
   const letters = { stored: 0, lostBodies: 0 };
   for (let start = 0; start < rejects.length; start += deadLettersMax) {
     const some = rejects.slice(start, start + deadLettersMax);

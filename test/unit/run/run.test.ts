@@ -147,11 +147,11 @@ describe('a run', () => {
     expect(runs.objection(run, delivery(1, 100, { rejects: rejects(2) }))).toBeNull();
     const over = delivery(1, 100, { rejects: rejects(3) });
     expect(runs.objection(run, over)).toBe('reject_budget');
-    runs.overrule(run, 'reject_budget');
+    runs.overrule(run, 'reject_budget', over, null);
     expect(runs.objection(run, over)).toBeNull();
     const drifting = delivery(1, 2, { rejects: rejects(2), drift: true });
     expect(runs.objection(run, drifting)).toBe('drift');
-    runs.overrule(run, 'drift');
+    runs.overrule(run, 'drift', drifting, null);
     expect(runs.objection(run, drifting)).toBeNull();
     const plain = description();
     const without = runs.startRun({ ...plain, target: { ...plain.target, dead_letter: null } }, owner, null, 0);
