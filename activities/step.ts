@@ -1,9 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { Context } from '@temporalio/activity';
-import { stepOf } from './fault-log.ts';
 import type { Deps } from './deps.ts';
 import { asFailure } from './failure.ts';
-import type { FaultLog } from './fault-log.ts';
+import { stepOf, type FaultLog } from './fault-log.ts';
 
 export interface StepDeps extends Deps {
   readonly faults: FaultLog;

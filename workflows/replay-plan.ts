@@ -46,7 +46,7 @@ interface Link {
   stopReason: StopReason | null;
   /** The ACK in flight: at most one, overlapping the next delivery. */
   acknowledging: Promise<void>;
-  /** Written, but its dead letters are not all stored yet. */
+  /** Written, but what becomes of its rejects is not settled yet. */
   unsettled: Delivery | null;
   /** Blocks the plan: its rejects are shown, and nothing of it is settled. */
   objected: Delivery | null;
@@ -258,7 +258,8 @@ async function finishCanceled(link: Link): Promise<void> {
   enter(control, 'cancelling');
   if (run === null || run.description.plan.dry_run) return;
   await link.acknowledging;
-  if (link.unsettled !== null) run.warnings.push(unsettledWarning(link.unsettled));
+  const unsettled = link.unsettled ?? link.objected;
+  if (unsettled !== null) run.warnings.push(unsettledWarning(unsettled));
   try {
     await settling(link, () => close(run, 'canceled'));
   } catch {
@@ -267,10 +268,10 @@ async function finishCanceled(link: Link): Promise<void> {
   await conclude(link, run, 'canceled', 'canceled');
 }
 
-function unsettledWarning({ receipt, rejects }: Delivery): string {
+function unsettledWarning({ receipt, rejected }: Delivery): string {
   return (
-    `Records ${receipt?.firstSequence ?? 0} to ${receipt?.lastSequence ?? 0} were written but not acknowledged: ` +
-    `not all of their ${rejects.length} dead letters could be stored. The same plan started again goes on there.`
+    `Records ${receipt?.firstSequence ?? 0} to ${receipt?.lastSequence ?? 0} are not acknowledged: the destination refused ` +
+    `${rejected} of them, not all of which are dead letters; it holds the others. The same plan started again goes on there.`
   );
 }
 
