@@ -11,8 +11,8 @@ import {
 } from '../core/batch.ts';
 import { decideConsumer } from '../core/consumer.ts';
 import { ReplayFault } from '../core/errors.ts';
-import type { DeliverRequest, Delivery } from '../core/steps.ts';
-import type { ConsumerSpec, Pulled, PulledRecord } from '../jetstream/source.ts';
+import type { DeliverRequest, Delivery, ReplayRef } from '../core/steps.ts';
+import type { ConsumerSpec, Pulled, PulledRecord, Source } from '../jetstream/source.ts';
 import type { Deps } from './deps.ts';
 import { step, type StepDeps } from './step.ts';
 
@@ -30,9 +30,10 @@ async function deliverBatch(deps: Deps, request: DeliverRequest, signal: AbortSi
   const { replay } = request;
   const began = performance.now();
   const dataRoot = await pinnedDataRoot(deps, request);
-  const { pulled, putBack, consumerSequence } = await pullInOrder(deps, request, signal);
+  const ordered = await pullInOrder(deps, request, signal);
+  const { pulled, putBack, consumerSequence } = ordered;
   const batch = arrangeBatch(pulled.records, boundsOf(request));
-  const { end, streamLast } = await whereItEnds(deps, request, pulled, batch);
+  const { end, streamLast } = await whereItEnds(deps, request, ordered, batch);
   signal.throwIfAborted();
   const writeBegan = performance.now();
   const { written, duplicate, rejects } = await writeBatch(deps, request, batch.fresh, signal);
@@ -101,13 +102,20 @@ async function pullInOrder({ source }: Deps, request: DeliverRequest, signal: Ab
       },
       signal,
     );
-    const inOrder = continuesConsumer(pulled.records, first);
+    const inOrder = continuesConsumer(pulled.records, first) && (await broughtAll(source, replay, pulled, first));
     if (inOrder && (pulled.end !== 'broken' || pulled.records.length > 0)) {
       const next = pulled.end === 'broken' ? null : first + pulled.records.length;
       return { pulled, putBack: putBacks > 0, consumerSequence: next };
     }
     expected = null;
   }
+}
+
+/** What somebody else pulled makes the durable look drained: only its own count tells that all of it came here. */
+async function broughtAll(source: Source, replay: ReplayRef, pulled: Pulled, first: number): Promise<boolean> {
+  if (pulled.end !== 'drained') return true;
+  const consumer = await source.readConsumer(replay.stream, replay.durable);
+  return consumer !== null && consumer.delivered.consumer === first - 1 + pulled.records.length;
 }
 
 function consumerSpec({ replay, maxAckPending }: Pick<DeliverRequest, 'replay' | 'maxAckPending'>): ConsumerSpec {
@@ -124,7 +132,7 @@ interface End {
 async function whereItEnds(
   { source }: Deps,
   request: DeliverRequest,
-  pulled: Pulled,
+  { pulled, consumerSequence }: OrderedPull,
   batch: Batch<PulledRecord>,
 ): Promise<End> {
   const { replay, last } = request;
@@ -135,7 +143,8 @@ async function whereItEnds(
   if (last === null || lastSequence < last) return { end: 'drained', streamLast: lastSequence };
   // In this order: records that arrived between the pull and the look at the stream are pending now.
   const consumer = await source.readConsumer(replay.stream, replay.durable);
-  return { end: consumer?.pending === 0 ? 'end_of_range' : 'more', streamLast: lastSequence };
+  const nothingLeft = consumer?.pending === 0 && consumer.delivered.consumer + 1 === consumerSequence;
+  return { end: nothingLeft ? 'end_of_range' : 'more', streamLast: lastSequence };
 }
 
 /** Sinks below a data root must find the same root in every batch of a run. */

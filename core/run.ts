@@ -161,6 +161,16 @@ export function nextDelivery(run: RunState, ratePerSecond: number | null, nowMs:
   };
 }
 
+/**
+ * The request of a delivery that now begins. Until it has succeeded nobody knows what its attempts pulled, so whatever is
+ * delivered next puts the durable back: numbers of a durable that a lost attempt put back may fit by chance.
+ */
+export function beginDelivery(run: RunState, ratePerSecond: number | null, nowMs: number): DeliverRequest {
+  const request = nextDelivery(run, ratePerSecond, nowMs);
+  run.consumerSequence = null;
+  return request;
+}
+
 /** What stands between a delivered batch and its dead letters; null: nothing. */
 export function objection(run: RunState, delivery: Delivery): FaultCode | null {
   const { undecided } = sortRejects(run, delivery);

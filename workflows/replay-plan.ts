@@ -159,7 +159,7 @@ async function deliver(link: Link, run: RunState): Promise<Delivery> {
   for (;;) {
     const { resumes } = control;
     const delivery = await healed(control, () => {
-      const next = runs.nextDelivery(run, control.ratePerSecond ?? null, Date.now());
+      const next = runs.beginDelivery(run, control.ratePerSecond ?? null, Date.now());
       return deliverBatch.executeWithOptions({ summary: `batch ${run.batchesTotal + 1} from ${next.cursor}` }, [next]);
     });
     const code = runs.objection(run, delivery);

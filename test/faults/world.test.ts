@@ -260,7 +260,7 @@ describe.concurrent('the data root', { timeout: testMs }, () => {
   test('moved away: blocked, nothing made in its place; moved back: goes on', async () => {
     const found = await running();
     await moveAway(found);
-    await expectBlocked(found, 'wrong_root');
+    await expectBlocked(found, 'sink_missing');
     expect(await readdir(found.place.dataRoot).catch(() => 'none')).toBe('none');
     await rename(`${found.place.dataRoot}-away`, found.place.dataRoot);
     await expectGoesOn(found, { resume: true });
@@ -412,7 +412,7 @@ test('a body of 1 MB; repeated and empty headers', async () => {
 test('blocked for long: few events a try', async () => {
   const found = await running();
   await moveAway(found);
-  await expectBlocked(found, 'wrong_root');
+  await expectBlocked(found, 'sink_missing');
   const events = async (): Promise<number> => (await found.run.describe()).historyLength;
   const [before, tries] = [await events(), 5];
   for (let i = 0; i < tries; i++) {
@@ -421,8 +421,8 @@ test('blocked for long: few events a try', async () => {
   }
   // One event of each try is the signal itself; an hour has fewer than twenty tries (unit test of the pacing).
   expect((await events()) - before).toBeLessThanOrEqual(tries * 14);
-  expect(found.worker.log.filter((line) => line['code'] === 'wrong_root')).toHaveLength(1);
+  expect(found.worker.log.filter((line) => line['code'] === 'sink_missing')).toHaveLength(1);
   await rename(`${found.place.dataRoot}-away`, found.place.dataRoot);
   await expectGoesOn(found, { resume: true });
-  expect(found.worker.log.filter((line) => line['code'] === 'wrong_root')).toHaveLength(2);
+  expect(found.worker.log.filter((line) => line['code'] === 'sink_missing')).toHaveLength(2);
 });
