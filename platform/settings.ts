@@ -18,6 +18,15 @@ const schema = z.object({
   }),
   REPLAY_REPORT_ROOT: folder('./reports').meta({ description: 'Where report files go.' }),
   REPLAY_TARGETS: folder('./targets').meta({ description: 'Target files that a request may name.' }),
+  REPLAY_ALLOWED_HOSTS: z
+    .string()
+    .optional()
+    .transform((text) => text?.split(/[\s,]+/).filter((host) => host !== '') ?? null)
+    .meta({
+      description:
+        'Hosts that targets may name, with commas between; `*.example.com` stands for every host below it. Unset: any host. Set it where others than the operators of the worker may start replays: the secrets of a target go to the host that it names.',
+      examples: ['db.example.com,*.internal.example.com'],
+    }),
   REPLAY_METRICS_ADDRESS: z
     .string()
     .regex(/^(\S+:\d{1,5}|off)$/, 'expected host:port, for example 127.0.0.1:9464, or off')
@@ -33,6 +42,8 @@ export interface Settings {
   readonly dataRoot: string;
   readonly reportRoot: string;
   readonly targetsFolder: string;
+  /** null: any. */
+  readonly allowedHosts: readonly string[] | null;
   /** host:port, or `off`. */
   readonly metricsAddress: string;
   /** Whether the address was given: a default one that is in use only warns. */
@@ -58,6 +69,7 @@ export function readSettings(env: NodeJS.ProcessEnv): SettingsParsed {
     dataRoot: parsed.data.REPLAY_DATA_ROOT,
     reportRoot: parsed.data.REPLAY_REPORT_ROOT,
     targetsFolder: parsed.data.REPLAY_TARGETS,
+    allowedHosts: parsed.data.REPLAY_ALLOWED_HOSTS,
     metricsAddress: parsed.data.REPLAY_METRICS_ADDRESS,
     metricsRequired: env['REPLAY_METRICS_ADDRESS'] !== undefined,
     logLevel: parsed.data.REPLAY_LOG_LEVEL,

@@ -24,6 +24,8 @@ export interface SinkSpec {
   readonly modeOf?: (sink: Readonly<Record<string, unknown>>) => string;
   /** Rules between the fields of a configuration that passed the schema, and with the idempotency of the target. */
   readonly problems?: (sink: Readonly<Record<string, unknown>>, idempotency: Idempotency) => readonly Problem[];
+  /** The network hosts that a configuration reaches: a worker may be limited to some. Absent: none. */
+  readonly hosts?: (sink: Readonly<Record<string, unknown>>) => readonly string[];
   /** Loads the driver; `config` has passed the schema above. */
   load(): Promise<(config: never, context: SinkContext) => Sink>;
 }

@@ -75,7 +75,10 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     const connection = await connectWorker(temporal);
     try {
       const client = new Client({ connection, namespace: temporal.namespace });
-      const pool = createSinkPool({ dataRoot: settings.dataRoot, secret: createSecrets(options.env), log });
+      const pool = createSinkPool(
+        { dataRoot: settings.dataRoot, secret: createSecrets(options.env), log },
+        settings.allowedHosts,
+      );
       const worker = await Worker.create({
         connection,
         namespace: temporal.namespace,
@@ -85,7 +88,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
           wrapDeps({
             source: createSource(nats, options.nats),
             sinks: pool,
-            targets: createTargets(settings.targetsFolder, pool),
+            targets: createTargets(settings.targetsFolder, pool, settings.allowedHosts),
             runs: createRuns(client),
             reports: createReportFolder(settings.reportRoot),
             dataRoot: createDataRoot(settings.dataRoot),

@@ -1,6 +1,7 @@
 import type { BorrowedSink, SinkProvider, SinkUse } from '../activities/deps.ts';
 import { ReplayFault } from '../core/errors.ts';
 import { findSinkSpec } from '../sinks/registry.ts';
+import { hostProblems } from './allowed-hosts.ts';
 import type { Sink, SinkContext } from '../sinks/sink.ts';
 
 /** An idle sink is closed after this long, so that a paused or finished run holds nothing open. Milliseconds. */
@@ -18,12 +19,18 @@ export interface SinkPool extends SinkProvider {
 }
 
 /** Keeps the sink of each run open between its batches; hands one instance to one caller at a time. */
-export function createSinkPool(context: Omit<SinkContext, 'plan' | 'run' | 'begun' | 'idempotency'>): SinkPool {
+export function createSinkPool(
+  context: Omit<SinkContext, 'plan' | 'run' | 'begun' | 'idempotency'>,
+  allowedHosts: readonly string[] | null = null,
+): SinkPool {
   const idle = new Map<string, Pooled>();
 
   async function build({ target, plan, run, begun }: SinkUse): Promise<Sink> {
     const spec = findSinkSpec(target.sink.type);
     if (spec === undefined) throw new ReplayFault('unexpected', `this worker has no sink "${target.sink.type}"`);
+    // Looked at again: what one worker described another one may have to write.
+    const [problem] = hostProblems(target.sink, allowedHosts);
+    if (problem !== undefined) throw new ReplayFault('sink_denied', 'the host of the target is not in REPLAY_ALLOWED_HOSTS');
     const create = await spec.load();
     return create(target.sink as never, { ...context, plan, run, begun, idempotency: target.idempotency });
   }

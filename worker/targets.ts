@@ -5,16 +5,19 @@ import type { Parsed } from '../core/problems.ts';
 import { parseTarget, parseTargetBytes, type ReplayTarget } from '../core/target.ts';
 import { isCertified } from '../sinks/certification.ts';
 import { findSinkSpec, sinkSpecs } from '../sinks/registry.ts';
+import { hostProblems } from './allowed-hosts.ts';
 import type { SinkPool } from './sink-pool.ts';
 
 /** A name, not a path: it cannot lead out of the targets folder. */
 const targetName = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 /** Targets come with the request, or by name from the worker's targets folder. */
-export function createTargets(folder: string, pool: SinkPool): Targets {
+export function createTargets(folder: string, pool: SinkPool, allowedHosts: readonly string[] | null): Targets {
   return {
     async resolve(target) {
-      return typeof target === 'string' ? await readNamed(folder, target) : parseTarget(target, sinkSpecs);
+      const parsed = typeof target === 'string' ? await readNamed(folder, target) : parseTarget(target, sinkSpecs);
+      const problems = parsed.ok ? hostProblems(parsed.value.sink, allowedHosts) : [];
+      return problems.length > 0 ? { ok: false, problems } : parsed;
     },
     isCertified: (sink) => {
       const spec = findSinkSpec(sink.type);
