@@ -199,7 +199,7 @@ export async function untilDecided(control: Control, block: Block, deadLetter: b
 }
 
 /** Waits for `resume` or for the time of the next try. The end of the surrounding scope throws. */
-export async function blocked(control: Control, block: Block): Promise<void> {
+async function blocked(control: Control, block: Block): Promise<void> {
   const now = Date.now();
   control.problem = {
     code: block.code,

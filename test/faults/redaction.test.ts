@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { headers } from 'nats';
 import { beforeAll, expect, test } from 'vitest';
 import { newPlace, openBench, placeEnvironment, requestOf, until, type Bench } from '../support/fault-bench.ts';
-import { natsUrl, uniqueName } from '../support/servers.ts';
+import { natsUrl, temporalAddress, uniqueName } from '../support/servers.ts';
 import { addStream, publishAll } from '../support/streams.ts';
 import { startWorker } from '../support/worker.ts';
 
@@ -19,8 +19,8 @@ test('logs, histories, reports and errors hold nothing that must stay where it i
   const mark = (what: string): string => uniqueName(`MARK-${what}`);
   const [secret, body, header, token] = [mark('secret'), mark('body'), mark('header'), mark('token')];
   const place = await newPlace();
-  const { TEMPORAL_ADDRESS, NATS_URL, ...roots } = placeEnvironment(place);
-  const worker = await startWorker({ ...roots, REPLAY_SECRET_DB: secret, REPLAY_LOG_LEVEL: 'info' });
+  const environment = placeEnvironment(place);
+  const worker = await startWorker({ ...environment, REPLAY_SECRET_DB: secret, REPLAY_LOG_LEVEL: 'info' });
   const stream = await addStream(bench.manager);
   const marked = headers();
   marked.set('Trace', header);
@@ -55,7 +55,7 @@ test('logs, histories, reports and errors hold nothing that must stay where it i
   for (const name of await readdir(place.reportRoot)) output.push(await readFile(join(place.reportRoot, name), 'utf8'));
   expect(output.length).toBeGreaterThan(15);
 
-  const forbidden = [secret, body, header, token, place.dataRoot, place.reportRoot, new URL(natsUrl()).host, TEMPORAL_ADDRESS!];
+  const forbidden = [secret, body, header, token, place.dataRoot, place.reportRoot, new URL(natsUrl()).host, temporalAddress()];
   for (const text of output)
     for (const word of forbidden) expect(text.includes(word), `${word} in ${text.slice(0, 400)}`).toBe(false);
 });

@@ -1,4 +1,4 @@
-import { sameOwner, type Owner } from '../../../core/consumer.ts';
+import type { Owner } from '../../../core/consumer.ts';
 import { ReplayFault } from '../../../core/errors.ts';
 import { decodeRuns } from '../../../core/receipt.ts';
 import type { ReplayRecord } from '../../../core/record.ts';
@@ -305,9 +305,4 @@ export function createWorld(random: Random, size: { readonly last: number; reado
     calm: () => void (calm = true),
   };
   return world;
-}
-
-export function isOwnedBy(world: World, owner: Owner): boolean {
-  const found = world.ownerOfDurable();
-  return found !== null && sameOwner(found, owner);
 }
