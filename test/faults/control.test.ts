@@ -153,7 +153,7 @@ describe.concurrent('the owner of a durable', { timeout: testMs }, () => {
     );
 
   test('across continue-as-new: a second run is refused, by hand or by a Schedule', async () => {
-    const begun = await begin({ records: 600, plan: { batch_size: 2 } });
+    const begun = await begin({ records: 240, plan: { batch_size: 2 } });
     const { firstExecutionRunId } = begun.run;
     while ((await bench.client.workflow.getHandle(begun.run.workflowId).describe()).runId === firstExecutionRunId)
       await sleep(100);
