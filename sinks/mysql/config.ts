@@ -108,6 +108,7 @@ export const mysqlSpec: SinkSpec = {
     'A table of MySQL or MariaDB: one transaction a batch, exact numbers, and a unique key that makes repetition harmless.',
   config: mysqlConfigSchema,
   keys: ['stream_sequence', 'message_id', 'payload_field'],
+  hosts: (sink) => [String(sink['host'])],
   local: false,
   example: {
     type: 'mysql',
