@@ -47,6 +47,19 @@ const recordings: readonly Recording[] = [
       }
     },
   },
+  {
+    name: 'decided',
+    records: 300,
+    plan: { batch_size: 100, max_rejects: 0 },
+    target: { max_record_bytes: 30 },
+    act: async (handle) => {
+      for (const decision of ['skip', 'retry', 'dead-letter', 'skip']) {
+        const { problem } = await until(handle, (progress) => progress.state === 'blocked');
+        await handle.executeUpdate('decide', { args: [{ decision }] });
+        await until(handle, (progress) => progress.problem?.since !== problem?.since || progress.state === 'completed');
+      }
+    },
+  },
   { name: 'refused', records: 10, plan: { start_sequence: 11 } },
   {
     name: 'paused-rate-canceled',
@@ -73,9 +86,11 @@ const recordings: readonly Recording[] = [
   { name: 'continued', records: 160, plan: { batch_size: 2 } },
 ];
 
-async function until(handle: WorkflowHandle, wanted: (progress: Progress) => boolean): Promise<void> {
+async function until(handle: WorkflowHandle, wanted: (progress: Progress) => boolean): Promise<Progress> {
   const deadline = Date.now() + waitMsMax;
-  while (!wanted(await handle.query<Progress>('progress'))) {
+  for (;;) {
+    const progress = await handle.query<Progress>('progress');
+    if (wanted(progress)) return progress;
     if (Date.now() > deadline) throw new Error('the run did not get there in time');
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }

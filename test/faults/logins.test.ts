@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { startNats, type NatsServer } from '../../scripts/servers/nats.ts';
 import { connectNats, readNatsSettings } from '../../jetstream/connection.ts';
 import { createSource } from '../../jetstream/source.ts';
+import { makeCertificates } from '../support/certificates.ts';
 import { atFileEnd, tempDir } from '../support/file-end.ts';
 
 /** Every way to log in, against a real server that asks for it; and the refusal, which names no value. */
@@ -48,17 +48,7 @@ test('nkey', async () => {
 
 describe('TLS', () => {
   test('a certificate of our own authority, and one of the client where the server wants it', async () => {
-    const folder = await tempDir();
-    const file = (name: string): string => join(folder, name);
-    const openssl = (...args: string[]): void => void execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' });
-    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-    openssl('req', '-x509', ...key, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=authority', '-days', '2');
-    await writeFile(file('san'), 'subjectAltName=DNS:localhost\n');
-    for (const name of ['server', 'client']) {
-      openssl('req', ...key, '-keyout', `${name}.key`, '-out', `${name}.csr`, '-subj', `/CN=${name}`);
-      const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'san'];
-      openssl('x509', '-req', '-in', `${name}.csr`, '-out', `${name}.pem`, ...signing);
-    }
+    const file = await makeCertificates(['server', 'client']);
     const server = await serverWith(
       `tls { cert_file: "${file('server.pem')}", key_file: "${file('server.key')}", ca_file: "${file('ca.pem')}", verify: true }`,
     );

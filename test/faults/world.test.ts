@@ -211,8 +211,16 @@ describe.concurrent('the durable consumer', { timeout: testMs }, () => {
 
   test("taken by somebody else's: blocked, and left alone", async () => {
     const found = await running();
-    await bench.manager.consumers.delete(found.stream.name, found.durable);
-    await bench.manager.consumers.add(found.stream.name, { durable_name: found.durable, ack_policy: 'explicit' as never });
+    const take = async (): Promise<boolean> => {
+      await bench.manager.consumers.delete(found.stream.name, found.durable);
+      const config = { durable_name: found.durable, ack_policy: 'explicit' as never };
+      return await bench.manager.consumers.add(found.stream.name, config).then(
+        () => true,
+        () => false,
+      );
+    };
+    // The run puts its durable back within milliseconds, and may be the faster one.
+    await expect.poll(take, { timeout: 10_000, interval: 5 }).toBe(true);
     await expectBlocked(found, 'consumer_taken');
     await bench.manager.consumers.delete(found.stream.name, found.durable);
     await expectGoesOn(found, { resume: true });

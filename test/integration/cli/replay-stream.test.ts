@@ -164,9 +164,12 @@ describe('refusals', () => {
     const plan = await file({ replay: { stream: 'a.b', start_sequence: 0 } });
     const target = await file({ sink: { type: 'none' } });
     const { status, stdout, stderr } = await command([plan, target, '--json'], { TEMPORAL_ADDRESS: '127.0.0.1:1' });
-    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(status).toBe(2);
+    const refusal = JSON.parse(stdout) as { state: string; problems: { path: string }[] };
+    expect(refusal.state).toBe('refused');
     for (const field of ['replay.stream', 'replay.start_sequence', 'replay.durable_consumer', 'sink.type']) {
       expect(stderr).toContain(`: ${field}: `);
+      expect(refusal.problems.map(({ path }) => path)).toContain(field);
     }
   });
 
@@ -174,7 +177,11 @@ describe('refusals', () => {
     const stream = await filled(10);
     const given = await files(stream, { start_sequence: 11, end_sequence: 20 });
     const { status, stdout, stderr } = await command([given.plan, given.target, '--json']);
-    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+    expect(status).toBe(2);
+    expect(JSON.parse(stdout)).toEqual({
+      state: 'refused',
+      problems: [{ path: 'replay.start_sequence', message: '11 is past the end; the stream ends at 10' }],
+    });
     expect(stderr).toContain('replay.start_sequence: 11 is past the end');
     expect((await command(['report', given.id])).stderr).toContain('was refused, so there is nothing to report');
   });
@@ -199,6 +206,20 @@ describe('refusals', () => {
     expect(connected.status).toBe(verdict.ok ? 0 : 2);
     expect(verdict.ok).toBe(!verdict.findings.some(({ severity }) => severity === 'error'));
     expect((await command(['status', good.id])).status).toBe(1);
+  });
+
+  test('decide settles the refused records that block a plan', async () => {
+    const given = await files(await filled(100), { end_sequence: 100, max_rejects: 0 });
+    expect((await command([given.plan, given.target, '--detach'])).status).toBe(0);
+    await untilState(given.id, 'blocked');
+    expect((await command(['decide', given.id, 'burn'])).status).toBe(2);
+    expect(await command(['decide', given.id, 'skip'])).toMatchObject({ status: 0 });
+    const result = await replayHandle(client, given.id).result();
+    expect(result).toMatchObject({ state: 'completed', exit: 3 });
+    expect(result.report?.counts.dead_lettered).toBe(0);
+    expect(result.report?.counts.rejected).toBeGreaterThan(0);
+    const late = await command(['decide', given.id, 'skip']);
+    expect(late.status).not.toBe(0);
   });
 
   test('an id that nobody knows', async () => {
