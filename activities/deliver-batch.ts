@@ -1,196 +1,98 @@
 import { Context } from '@temporalio/activity';
-import {
-  arrangeBatch,
-  continuesConsumer,
-  isDrift,
-  receiptOf,
-  tallyOutcomes,
-  type Batch,
-  type Bounds,
-  type Tally,
-} from '../core/batch.ts';
-import { decideConsumer } from '../core/consumer.ts';
-import { ReplayFault } from '../core/errors.ts';
-import type { DeliverRequest, Delivery, ReplayRef } from '../core/steps.ts';
-import type { ConsumerSpec, Pulled, PulledRecord, Source } from '../jetstream/source.ts';
-import type { Deps } from './deps.ts';
+import type { Acknowledged, DeliverRequest, Delivery, EarlierBatch, EarlierBatches } from '../core/steps.ts';
+import { pullAndWrite, type Delivered } from './pull-and-write.ts';
+import { beginAck, noAck, type RidingAck } from './riding-ack.ts';
 import { step, type StepDeps } from './step.ts';
 
-/** How long a write may go on after a cancellation before it is aborted, milliseconds. */
-const writeGraceMs = 3_000;
-/** Puts the durable back this often within one attempt before the step fails. */
-const putBacksMax = 3;
+/** Bounds the result of a step, which the history keeps. */
+const earlierBatchesMax = 20;
 
-/** Pulls a batch from the plan's durable and writes it to the sink. Acknowledges nothing. */
+/**
+ * Pulls a batch from the plan's durable and writes it to the sink, beside the ACK of the batch before. While the sink refuses
+ * nothing, it goes on with further batches for the time that the request allows. The last batch is not acknowledged here: the
+ * workflow decides about it.
+ */
 export function makeDeliverBatch(deps: StepDeps): (request: DeliverRequest) => Promise<Delivery> {
-  return (request) => step(deps.faults, (signal) => deliverBatch(deps, request, signal));
+  return (request) => step(deps.faults, (signal) => deliverBatches(deps, request, signal));
 }
 
-async function deliverBatch(deps: Deps, request: DeliverRequest, signal: AbortSignal): Promise<Delivery> {
-  const { replay } = request;
+async function deliverBatches(deps: StepDeps, request: DeliverRequest, signal: AbortSignal): Promise<Delivery> {
   const began = performance.now();
-  const dataRoot = await pinnedDataRoot(deps, request);
-  const ordered = await pullInOrder(deps, request, signal);
-  const { pulled, putBack, consumerSequence } = ordered;
-  const batch = arrangeBatch(pulled.records, boundsOf(request));
-  const { end, streamLast } = await whereItEnds(deps, request, ordered, batch);
-  signal.throwIfAborted();
-  const writeBegan = performance.now();
-  const { written, duplicate, rejects } = await writeBatch(deps, request, batch.fresh, signal);
-  const settled = [...batch.settledBefore, ...batch.fresh];
-  return {
-    receipt: receiptOf(replay, settled),
-    written,
-    duplicate,
-    skipped: batch.settledBefore.length,
-    bytes: settled.reduce((sum, record) => sum + record.payload.length, 0),
-    rejects: rejects.slice(0, request.rejectsAllowed + 1),
-    rejected: rejects.length,
-    drift: isDrift(batch.fresh.length, rejects),
-    cursor: (batch.fresh.at(-1)?.position ?? request.cursor - 1) + 1,
-    consumerSequence,
-    end,
-    putBack,
-    counted: batch.fresh.filter((record) => record.position <= request.countedTo).length,
-    streamLast,
-    dataRoot,
-    pullMs: Math.round(writeBegan - began),
-    writeMs: Math.round(performance.now() - writeBegan),
-  };
-}
-
-function boundsOf({ cursor, last, endTimeNanos }: DeliverRequest): Bounds {
-  return { cursor, last, endTimeNanos: endTimeNanos === null ? null : BigInt(endTimeNanos) };
-}
-
-interface OrderedPull {
-  readonly pulled: Pulled;
-  readonly putBack: boolean;
-  /** The consumer sequence that follows this pull; null when the durable must be put back first. */
-  readonly consumerSequence: number | null;
-}
-
-/** Pulls what follows the cursor, putting the durable back where somebody or something came between. */
-async function pullInOrder({ source }: Deps, request: DeliverRequest, signal: AbortSignal): Promise<OrderedPull> {
-  const { replay } = request;
-  const { attempt } = Context.current().info;
-  let expected = request.consumerSequence;
-  for (let putBacks = 0; ;) {
-    const seen = await source.readConsumer(replay.stream, replay.durable);
-    const decision = decideConsumer(seen, {
-      owner: replay.owner,
-      predecessor: replay.predecessor,
-      consumerSequence: expected,
-      attempt: putBacks === 0 ? attempt : 1,
-    });
-    if (typeof decision === 'object') throw new ReplayFault(decision.fault);
-    if (decision === 'put_back') {
-      if (putBacks === putBacksMax) throw new ReplayFault('consumer_disturbed');
-      await source.putBack(consumerSpec(request), request.cursor);
-      putBacks++;
-      expected = 1;
+  const lost = Context.current().info.attempt > 1;
+  // After a lost attempt the durable is put back, and with that the ACK is settled.
+  const ridden = request.acknowledge == null || lost ? noAck : beginAck(deps.source, request.acknowledge, signal);
+  let last = await beside(ridden, () => pullAndWrite(deps, request, { ack: ridden, lost }, signal));
+  let { putBack } = last;
+  let earlier: EarlierBatches | null = null;
+  for (let left = request.furtherRecords ?? 0; left > 0 && mayGoOn(last) && !signal.aborted;) {
+    if (performance.now() - began >= request.furtherMs || earlier?.batches.length === earlierBatchesMax) break;
+    const further = await deliverFurther(deps, followingRequest(request, last, left), last, signal);
+    if (further === null) {
+      // Nobody knows what was pulled. What went wrong is found again by the next step, and told there.
+      last = { ...last, consumerSequence: null };
+      break;
     }
-    const first = expected ?? 1;
-    const pulled = await source.pull(
-      {
-        stream: replay.stream,
-        incarnation: replay.incarnation,
-        durable: replay.durable,
-        maxRecords: request.maxRecords,
-        maxBytes: request.maxBytes,
-        waitMs: request.waitMs,
-      },
-      signal,
-    );
-    const inOrder = continuesConsumer(pulled.records, first) && (await broughtAll(source, replay, pulled, first));
-    if (inOrder && (pulled.end !== 'broken' || pulled.records.length > 0)) {
-      const next = pulled.end === 'broken' ? null : first + pulled.records.length;
-      return { pulled, putBack: putBacks > 0, consumerSequence: next };
-    }
-    expected = null;
+    earlier = joinEarlier(earlier, last, further);
+    last = further.delivered;
+    putBack ||= last.putBack;
+    left -= last.written + last.duplicate + last.rejected;
   }
+  return { ...last, putBack, acknowledged: await ridden.ended, earlier };
 }
 
-/** What somebody else pulled makes the durable look drained: only its own count tells that all of it came here. */
-async function broughtAll(source: Source, replay: ReplayRef, pulled: Pulled, first: number): Promise<boolean> {
-  if (pulled.end !== 'drained') return true;
-  const consumer = await source.readConsumer(replay.stream, replay.durable);
-  return consumer !== null && consumer.delivered.consumer === first - 1 + pulled.records.length;
+/** Nothing stands between the batch and its ACK, and there is a next one. */
+function mayGoOn({ receipt, rejected, end, consumerSequence }: Delivered): boolean {
+  return receipt !== null && rejected === 0 && end === 'more' && consumerSequence !== null;
 }
 
-function consumerSpec({ replay, maxAckPending }: Pick<DeliverRequest, 'replay' | 'maxAckPending'>): ConsumerSpec {
-  const { stream, incarnation, durable, filters, owner } = replay;
-  return { stream, incarnation, durable, filters, owner, maxAckPending };
+function followingRequest(request: DeliverRequest, last: Delivered, left: number): DeliverRequest {
+  const { cursor, consumerSequence, dataRoot } = last;
+  const maxRecords = Math.min(request.maxRecords, left);
+  return { ...request, cursor, consumerSequence, dataRoot, maxRecords, furtherRecords: left - maxRecords, waitMs: 0 };
 }
 
-interface End {
-  readonly end: Delivery['end'];
-  readonly streamLast: number;
+interface Further {
+  readonly delivered: Delivered;
+  /** Of the batch before. */
+  readonly acknowledged: Acknowledged;
 }
 
-/** Fewer records than asked is not the end: only the server's word, and the stream's own last sequence, are. */
-async function whereItEnds(
-  { source }: Deps,
+/** null: it failed or was cancelled. The batch before is written, and may be acknowledged once more. */
+async function deliverFurther(
+  deps: StepDeps,
   request: DeliverRequest,
-  { pulled, consumerSequence }: OrderedPull,
-  batch: Batch<PulledRecord>,
-): Promise<End> {
-  const { replay, last } = request;
-  const reached = batch.fresh.at(-1)?.position ?? request.cursor - 1;
-  if (batch.beyondEnd || (last !== null && reached >= last)) return { end: 'end_of_range', streamLast: reached };
-  if (pulled.end !== 'drained') return { end: 'more', streamLast: reached };
-  const { lastSequence } = await source.describe(replay.stream);
-  if (last === null || lastSequence < last) return { end: 'drained', streamLast: lastSequence };
-  // In this order: records that arrived between the pull and the look at the stream are pending now.
-  const consumer = await source.readConsumer(replay.stream, replay.durable);
-  const nothingLeft = consumer?.pending === 0 && consumer.delivered.consumer + 1 === consumerSequence;
-  return { end: nothingLeft ? 'end_of_range' : 'more', streamLast: lastSequence };
-}
-
-/** Sinks below a data root must find the same root in every batch of a run. */
-async function pinnedDataRoot({ targets, dataRoot }: Deps, request: DeliverRequest): Promise<string | null> {
-  if (!targets.isLocal(request.target.sink.type)) return null;
-  const found = request.dataRoot === null ? await dataRoot.readOrCreate() : await dataRoot.read();
-  if (found === null) throw new ReplayFault('sink_missing', 'the data root');
-  if (request.dataRoot !== null && found !== request.dataRoot) throw new ReplayFault('wrong_root');
-  return found;
-}
-
-async function writeBatch(
-  deps: Deps,
-  request: DeliverRequest,
-  records: readonly PulledRecord[],
+  before: Delivered,
   signal: AbortSignal,
-): Promise<Tally> {
-  if (records.length === 0) return { written: 0, duplicate: 0, rejects: [] };
-  const { durable, owner } = request.replay;
-  const borrowed = await deps.sinks.borrow(
-    { target: request.target, plan: durable, run: owner.firstRunId, begun: request.begun },
-    signal,
-  );
+): Promise<Further | null> {
+  const ack = beginAck(deps.source, before.receipt!, signal);
   try {
-    const grace = graceSignal(signal);
-    const tally = tallyOutcomes(records, await borrowed.sink.write(records, grace).finally(grace.clear));
-    await borrowed.giveBack('good');
-    return tally;
-  } catch (error) {
-    await borrowed.giveBack('broken');
-    throw error;
+    const delivered = await beside(ack, () => pullAndWrite(deps, request, { ack, lost: false }, signal));
+    return { delivered, acknowledged: (await ack.ended)! };
+  } catch {
+    return null;
   }
 }
 
-/** Aborts some time after the cancellation, so that a write in flight may finish and be settled. */
-function graceSignal(signal: AbortSignal): AbortSignal & { readonly clear: () => void } {
-  const controller = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  const onAbort = (): void => {
-    timer = setTimeout(() => controller.abort(signal.reason), writeGraceMs);
+async function beside<T>(ack: RidingAck, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } finally {
+    await ack.ended;
+  }
+}
+
+function joinEarlier(earlier: EarlierBatches | null, before: Delivered, { delivered, acknowledged }: Further): EarlierBatches {
+  const acked = (earlier?.acknowledged.acked ?? 0) + acknowledged.acked;
+  const deferred = (earlier?.acknowledged.deferred ?? 0) + acknowledged.deferred;
+  return {
+    acknowledged: delivered.putBack ? { acked: acked + deferred, deferred: 0 } : { acked, deferred },
+    cursor: before.cursor,
+    batches: [...(earlier?.batches ?? []), earlierBatch(before)],
   };
-  if (signal.aborted) onAbort();
-  else signal.addEventListener('abort', onAbort, { once: true });
-  const clear = (): void => {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', onAbort);
-  };
-  return Object.assign(controller.signal, { clear });
+}
+
+function earlierBatch(batch: Delivered): EarlierBatch {
+  const { written, duplicate, skipped, bytes, counted, pullMs, writeMs } = batch;
+  const { firstSequence: first, lastSequence: last } = batch.receipt!;
+  return { first, last, written, duplicate, skipped, bytes, counted, pullMs, writeMs };
 }

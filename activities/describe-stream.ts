@@ -4,7 +4,7 @@ import type { Owner } from '../core/consumer.ts';
 import type { Described, Description, Range, RangeCount } from '../core/description.ts';
 import { ReplayFault } from '../core/errors.ts';
 import { fingerprintText } from '../core/fingerprint.ts';
-import { batchRecordsMax } from '../core/pacing.ts';
+import { ackPendingMin } from '../core/pacing.ts';
 import { checkStartSequence, checkStartTime, parsePlan, type ReplayPlan } from '../core/plan.ts';
 import type { Problem } from '../core/problems.ts';
 import type { DescribeRequest } from '../core/steps.ts';
@@ -84,11 +84,10 @@ function checkStream(facts: StreamFacts, plan: ReplayPlan): Problem[] {
     });
   }
   const cap = facts.consumerLimits.maxAckPending;
-  const batch = plan.batch_size ?? batchRecordsMax;
-  if (cap !== null && cap < 2 * batch) {
+  if (cap !== null && cap < ackPendingMin(plan.batch_size)) {
     problems.push({
       path: 'replay.batch_size',
-      message: `the stream allows its consumers ${cap} unacknowledged messages; give a batch_size of at most ${Math.floor(cap / 2)}`,
+      message: `the stream allows its consumers ${cap} unacknowledged messages; give a batch_size of at most ${Math.floor(cap / ackPendingMin(1))}`,
     });
   }
   return problems;
@@ -141,6 +140,8 @@ interface Durable {
   readonly predecessor: Owner | null;
   /** Where an unfinished run of the same plan stopped; null: from the start. */
   readonly resumeAt: number | null;
+  /** Settings that somebody changed: the durable may have passed over records, so its floor means nothing. */
+  readonly altered: readonly string[];
   readonly fingerprint: string;
   readonly cluster: string;
 }
@@ -152,13 +153,19 @@ async function checkDurable(
 ): Promise<Durable> {
   const fingerprint = createHash('sha256').update(fingerprintText(plan, target)).digest('hex').slice(0, 16);
   const cluster = await runs.clusterId();
-  const none: Durable = { problems: [], predecessor: null, resumeAt: null, fingerprint, cluster };
+  const none: Durable = { problems: [], predecessor: null, resumeAt: null, altered: [], fingerprint, cluster };
   if (plan.dry_run) return none;
   const seen = await source.readConsumer(plan.stream, plan.durable_consumer);
   if (seen === null) return none;
   const message = await objectionTo(seen, { runs, request, fingerprint, cluster });
   if (message !== null) return { ...none, problems: [{ path: 'replay.durable_consumer', message }] };
-  return { ...none, predecessor: seen.owner, resumeAt: seen.completed ? null : seen.ackFloor + 1 };
+  const altered = seen.completed ? [] : seen.altered;
+  return {
+    ...none,
+    predecessor: seen.owner,
+    altered,
+    resumeAt: seen.completed || altered.length > 0 ? null : seen.ackFloor + 1,
+  };
 }
 
 /** Why this run may not take the durable over; null: it may. */
@@ -245,6 +252,11 @@ async function warningsOf(deps: Deps, found: Found & { readonly count: RangeCoun
   const warnings: string[] = [];
   if (durable.resumeAt !== null)
     warnings.push(`An earlier run of this plan stopped at ${durable.resumeAt}: this one goes on there.`);
+  if (durable.altered.length > 0) {
+    warnings.push(
+      `Somebody changed the durable consumer of an earlier run of this plan (${durable.altered.join(', ')}): this run begins at the start again.`,
+    );
+  }
   if (range.first < facts.firstSequence) {
     warnings.push(`The range is partly gone: the stream begins at ${facts.firstSequence}, the plan at ${range.first}.`);
   }

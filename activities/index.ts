@@ -5,13 +5,14 @@ import { makeDeliverBatch } from './deliver-batch.ts';
 import type { Deps } from './deps.ts';
 import { makeDescribeStream } from './describe-stream.ts';
 import { createFaultLog } from './fault-log.ts';
+import { createPrefetch } from './prefetch.ts';
 import { makeProbeTarget } from './probe-target.ts';
 import { makeRequestCancel } from './request-cancel.ts';
 import { makeWriteReport } from './write-report.ts';
 
 /** The durable steps of a replay: one exported function, one step, one file. */
 export function createActivities(plain: Deps) {
-  const deps = { ...plain, faults: createFaultLog(plain.log) };
+  const deps = { ...plain, faults: createFaultLog(plain.log), prefetch: createPrefetch(plain.source) };
   return {
     describeStream: makeDescribeStream(deps),
     deliverBatch: makeDeliverBatch(deps),

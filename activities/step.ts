@@ -3,9 +3,11 @@ import { Context } from '@temporalio/activity';
 import type { Deps } from './deps.ts';
 import { asFailure } from './failure.ts';
 import { stepOf, type FaultLog } from './fault-log.ts';
+import type { Prefetch } from './prefetch.ts';
 
 export interface StepDeps extends Deps {
   readonly faults: FaultLog;
+  readonly prefetch: Prefetch;
 }
 
 /** Well below the heartbeat timeout of 5 s in workflows/activities.ts. */

@@ -11,6 +11,7 @@ import type { ReplayRecord } from '../core/record.ts';
 import { fileConfigSchema } from '../sinks/file/config.ts';
 import { formatLines, formRecord } from '../sinks/file/format.ts';
 import { createFileSink } from '../sinks/file/sink.ts';
+import { median } from './plot.ts';
 
 const BODY_BYTES = 288;
 const RECORDS = 100_000;
@@ -68,10 +69,6 @@ async function timed(work: () => Promise<void>): Promise<number> {
   const start = process.hrtime.bigint();
   await work();
   return Number(process.hrtime.bigint() - start) / 1e9;
-}
-
-function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!;
 }
 
 function makeRecord(sequence: number): ReplayRecord {

@@ -13,6 +13,7 @@ import { connect, type NatsConnection } from 'nats';
 import type { Report } from '../core/report.ts';
 import { startMysql } from '../scripts/servers/mysql.ts';
 import { startServers } from '../scripts/servers/servers.ts';
+import { median } from './plot.ts';
 
 const messages = Number(process.argv[2] ?? 100_000);
 const rounds = Number(process.argv[3] ?? 3);
@@ -187,10 +188,6 @@ async function startWorker() {
   });
   child.stderr.resume();
   return child;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
 }
 
 function perSecond(rate: number): string {

@@ -6,6 +6,7 @@ import { connect, type NatsConnection } from 'nats';
 import { receiptOf } from '../core/batch.ts';
 import { createSource, type ConsumerSpec } from '../jetstream/source.ts';
 import { startNats } from '../scripts/servers/nats.ts';
+import { median } from './plot.ts';
 
 const bodyBytes = 288;
 const rounds = 5;
@@ -103,10 +104,6 @@ async function readWithPull(nc: NatsConnection, stream: string): Promise<{ perSe
   if (outcome !== 'confirmed') throw new Error('the ACK was deferred');
   await source.deleteConsumer(stream, 'pull');
   return { perSecond: messages / seconds, ackMs };
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
 }
 
 function rate(perSecond: number): string {

@@ -1,10 +1,11 @@
 /**
  * What the workflow costs: the same source and sink code in a bare loop (pull, write, fsync, ACK) and as a replay plan, in one run,
- * the two alternating. Prints rates, ratios, milliseconds a batch, the worker's peak memory, history events and bytes a batch.
+ * the two alternating. Prints rates, ratios, milliseconds a batch, the peak memory of the built worker, history events and bytes a
+ * batch; writes JSON and a plot. Where the command `nats` is on PATH, its own fetch benchmark comes first.
  *
  *   npm run bench [-- MESSAGES]        100,000 messages of 288 bytes by default
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +17,7 @@ import { createSource, type ConsumerSpec } from '../jetstream/source.ts';
 import { startServers } from '../scripts/servers/servers.ts';
 import { fileConfigSchema } from '../sinks/file/config.ts';
 import { createFileSink } from '../sinks/file/sink.ts';
+import { median, plot } from './plot.ts';
 
 const messages = Number(process.argv[2] ?? 100_000);
 const bodyBytes = 288;
@@ -36,6 +38,7 @@ let directories = 0;
 const folder = await mkdtemp(join(tmpdir(), 'durable-replay-bench-'));
 const dataRoot = join(folder, 'data');
 await mkdir(dataRoot);
+build();
 const servers = await startServers({ env: {} });
 const nats = await connect({ servers: servers.natsUrl });
 const connection = await Connection.connect({ address: servers.temporalAddress });
@@ -43,6 +46,7 @@ const client = new Client({ connection });
 const worker = await startWorker();
 try {
   await fill(nats);
+  natsBench();
   await replay(1_000);
   const results = [];
   for (const batchSize of batchSizes) results.push(await compare(batchSize));
@@ -51,6 +55,7 @@ try {
   await mkdir(join(projectFolder, 'bench', 'results'), { recursive: true });
   const file = join(projectFolder, 'bench', 'results', 'replay.json');
   await writeFile(file, `${JSON.stringify({ messages, bodyBytes, pairs, peakMegabytes: memory, results }, null, 2)}\n`);
+  await writeFile(file.replace('.json', '.svg'), plot(results));
 } finally {
   await nats.close();
   await connection.close();
@@ -150,6 +155,25 @@ async function replay(batchSize: number): Promise<Run> {
   };
 }
 
+/** The worker that users run: plain node, workflows bundled before. */
+function build(): void {
+  const { status } = spawnSync(process.execPath, ['--import', 'tsx', 'scripts/build.ts'], {
+    cwd: projectFolder,
+    stdio: 'inherit',
+  });
+  if (status !== 0) throw new Error('the build failed');
+}
+
+/** The reference of NATS itself: explicit ACKs, the same messages. */
+function natsBench(): void {
+  const args = ['--server', servers.natsUrl, 'bench', 'js', 'fetch', '--stream', stream, '--msgs', String(messages)];
+  const { status, stdout, error } = spawnSync('nats', [...args, '--batch', '500', '--acks', 'explicit', '--no-progress'], {
+    encoding: 'utf8',
+  });
+  if (error !== undefined) print('nats bench: left out, since the command nats is not on PATH');
+  else print(status === 0 ? `nats bench js fetch: ${/[\d,]+ msgs\/sec/.exec(stdout)?.[0] ?? stdout}` : 'nats bench: failed');
+}
+
 function nextDirectory(): string {
   return `bench-${++directories}`;
 }
@@ -168,7 +192,7 @@ async function fill(nc: NatsConnection): Promise<void> {
 }
 
 async function startWorker(): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'client/main.ts', 'worker'], {
+  const child = spawn(process.execPath, ['dist/client/main.js', 'worker'], {
     cwd: projectFolder,
     env: {
       ...process.env,
@@ -196,10 +220,6 @@ async function peakMegabytes({ pid }: ChildProcess): Promise<number> {
 
 function rate({ perSecond, msPerBatch }: Run): string {
   return `${Math.round(perSecond)}/s (${msPerBatch.toFixed(1)} ms a batch)`;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 }
 
 function print(text: string): void {

@@ -14,6 +14,9 @@ export function adaptBatchRecords(current: number, took: { readonly records: num
   return current;
 }
 
+/** A step goes on with further batches for this long: enough to make Temporal's turn cheap, too short to delay a pause. */
+export const furtherMsMax = 250;
+
 /** With a rate limit a batch is at most one second's worth, so that a change of the limit is felt at once. */
 export function limitBatchRecords(records: number, perSecond: number | null): number {
   return perSecond === null ? records : Math.max(1, Math.min(records, Math.floor(perSecond)));
@@ -59,4 +62,9 @@ export function blockedRetryMs(tries: number): number {
 /** How long one deliver step waits for a first record in a drained stream before the workflow looks at its signals again. */
 export function idleWaitMs(idleMs: number, idleLimitMs: number): number {
   return Math.max(0, Math.min(10_000, idleLimitMs - idleMs));
+}
+
+/** Unacknowledged records of a durable: of the batch whose ACK is on its way, of the one being written, of the one pulled ahead. */
+export function ackPendingMin(batchSize: number | null): number {
+  return 3 * (batchSize ?? batchRecordsMax);
 }

@@ -1,7 +1,15 @@
 import type { Owner } from './consumer.ts';
 import type { Description } from './description.ts';
 import type { FaultCode } from './errors.ts';
-import { adaptBatchRecords, batchRecordsInitial, batchRecordsMax, idleWaitMs, limitBatchRecords, type Pace } from './pacing.ts';
+import {
+  ackPendingMin,
+  adaptBatchRecords,
+  batchRecordsInitial,
+  furtherMsMax,
+  idleWaitMs,
+  limitBatchRecords,
+  type Pace,
+} from './pacing.ts';
 import {
   addCounts,
   noCounts,
@@ -12,6 +20,7 @@ import {
   type Progress,
   type ReplayState,
 } from './progress.ts';
+import type { Receipt } from './receipt.ts';
 import type { Reject } from './record.ts';
 import {
   isoTime,
@@ -39,6 +48,8 @@ export interface RunState {
   consumerSequence: number | null;
   /** Records whose ACK was deferred: settled by the next put-back. */
   deferred: number;
+  /** The batch that is settled, and whose ACK has not begun. */
+  unacknowledged: Receipt | null;
   /** Records settled by this run, of all its continue-as-new links. */
   settled: number;
   /** Settled records that were counted when the run was described. */
@@ -90,6 +101,7 @@ export function startRun(description: Description, owner: Owner, predecessor: Ow
     cursor: description.cursor,
     consumerSequence: null,
     deferred: 0,
+    unacknowledged: null,
     settled: 0,
     counted: 0,
     counts: { ...noCounts, gaps: description.count.gaps ?? 0 },
@@ -136,13 +148,13 @@ export function replayRef(run: RunState): ReplayRef {
   };
 }
 
-/** The ACK of one batch overlaps the delivery of the next, no more; an adaptive batch may grow to its largest. */
 function maxAckPending(run: RunState): number {
-  return 2 * (run.description.plan.batch_size ?? batchRecordsMax);
+  return ackPendingMin(run.description.plan.batch_size);
 }
 
 export function nextDelivery(run: RunState, ratePerSecond: number | null, nowMs: number): DeliverRequest {
   const { plan, target, range } = run.description;
+  const maxRecords = Math.min(limitBatchRecords(run.batchRecords, ratePerSecond), plan.max_messages - run.settled);
   return {
     replay: replayRef(run),
     target,
@@ -152,23 +164,72 @@ export function nextDelivery(run: RunState, ratePerSecond: number | null, nowMs:
     last: range.last,
     endTimeNanos: range.endTimeNanos,
     countedTo: farEnd(run.description),
-    maxRecords: Math.min(limitBatchRecords(run.batchRecords, ratePerSecond), plan.max_messages - run.settled),
+    maxRecords,
     maxBytes: plan.batch_bytes,
     maxAckPending: maxAckPending(run),
     waitMs: run.idleSinceMs === null ? 0 : idleWaitMs(nowMs - run.idleSinceMs, plan.stop_after_idle_seconds * 1_000),
+    furtherRecords: goesFurther(run, ratePerSecond) ? plan.max_messages - run.settled - maxRecords : 0,
+    furtherMs: furtherMsMax,
+    acknowledge: run.unacknowledged ?? null,
     rejectsAllowed: run.rejectsAllowed + (run.decided?.records ?? 0),
     dataRoot: run.dataRoot,
   };
 }
 
+/** A limited run waits between its batches, and what an operator decided holds for one batch. */
+function goesFurther(run: RunState, ratePerSecond: number | null): boolean {
+  return ratePerSecond === null && run.decided == null && !run.driftAccepted;
+}
+
 /**
  * The request of a delivery that now begins. Until it has succeeded nobody knows what its attempts pulled, so whatever is
- * delivered next puts the durable back: numbers of a durable that a lost attempt put back may fit by chance.
+ * delivered next puts the durable back: numbers of a durable that a lost attempt put back may fit by chance. The same holds for
+ * the ACK that rides with it: deferred until the delivery says otherwise.
  */
 export function beginDelivery(run: RunState, ratePerSecond: number | null, nowMs: number): DeliverRequest {
   const request = nextDelivery(run, ratePerSecond, nowMs);
   run.consumerSequence = null;
+  run.deferred += takeUnacknowledged(run)?.count ?? 0;
   return request;
+}
+
+/** The receipt whose ACK now begins. */
+export function takeUnacknowledged(run: RunState): Receipt | null {
+  const receipt = run.unacknowledged ?? null;
+  run.unacknowledged = null;
+  return receipt;
+}
+
+/** What is certain once a delivery has succeeded, whatever becomes of its last batch: ACKs, and the batches before the last. */
+export function noteDelivered(run: RunState, { acknowledged, putBack, earlier }: Delivery, nowMs: number): void {
+  const ridden = acknowledged?.acked ?? 0;
+  run.deferred -= ridden;
+  run.counts = addCounts(run.counts, { acked: ridden });
+  if (putBack) settleDeferred(run);
+  if (earlier == null) return;
+  for (const { written, duplicate, skipped, bytes, counted, ...batch } of earlier.batches) {
+    const records = written + duplicate;
+    run.counts = addCounts(run.counts, { pulled: records + skipped, written, duplicate, skipped, bytes });
+    run.settled += records;
+    run.counted += counted;
+    rememberBatch(run, {
+      first: batch.first,
+      last: batch.last,
+      records,
+      duplicate,
+      rejected: 0,
+      pull_ms: batch.pullMs,
+      write_ms: batch.writeMs,
+    });
+  }
+  run.counts = addCounts(run.counts, { acked: earlier.acknowledged.acked });
+  run.deferred += earlier.acknowledged.deferred;
+  run.cursor = earlier.cursor;
+  rememberPace(
+    run,
+    earlier.batches.reduce((sum, { written, duplicate }) => sum + written + duplicate, 0),
+    nowMs,
+  );
 }
 
 /** What stands between a delivered batch and its dead letters; null: nothing. */
@@ -231,13 +292,13 @@ export function settle(run: RunState, delivery: Delivery, letters: DeadLettered,
   run.rejectsAllowed -= sorted.undecided.length;
   run.driftAccepted = false;
   run.decided = null;
-  if (delivery.putBack) settleDeferred(run);
   if (run.description.plan.batch_size === null && delivery.end === 'more') {
     const seconds = (delivery.pullMs + delivery.writeMs) / 1_000;
     run.batchRecords = adaptBatchRecords(run.batchRecords, { records, seconds });
   }
   run.cursor = delivery.cursor;
   run.consumerSequence = delivery.consumerSequence;
+  run.unacknowledged = delivery.receipt;
   run.dataRoot = delivery.dataRoot;
   run.streamLast = Math.max(run.streamLast, delivery.streamLast);
   run.rangeEnded = delivery.end === 'end_of_range';
@@ -253,16 +314,15 @@ function skippedWarning(skipped: readonly Reject[]): string {
 }
 
 function remember(run: RunState, delivery: Delivery, nowMs: number): void {
-  run.pullMs += delivery.pullMs;
-  run.writeMs += delivery.writeMs;
   if (run.rejects.length < reportRejectsMax)
     run.rejects.push(...delivery.rejects.slice(0, reportRejectsMax - run.rejects.length));
   const records = delivery.written + delivery.duplicate + delivery.rejects.length;
-  if (delivery.receipt === null) return;
-  run.batchesTotal++;
-  run.recent.push({ endedMs: nowMs, records });
-  if (run.recent.length > 10) run.recent.shift();
-  run.batches.push({
+  if (delivery.receipt === null) {
+    run.pullMs += delivery.pullMs;
+    return;
+  }
+  rememberPace(run, records, nowMs);
+  rememberBatch(run, {
     first: delivery.receipt.firstSequence,
     last: delivery.receipt.lastSequence,
     records,
@@ -271,6 +331,21 @@ function remember(run: RunState, delivery: Delivery, nowMs: number): void {
     pull_ms: delivery.pullMs,
     write_ms: delivery.writeMs,
   });
+}
+
+/** Batches of one step end at the same time: together they are one measure of the pace. */
+function rememberPace(run: RunState, records: number, nowMs: number): void {
+  const last = run.recent.at(-1);
+  if (last?.endedMs === nowMs) last.records += records;
+  else run.recent.push({ endedMs: nowMs, records });
+  if (run.recent.length > 10) run.recent.shift();
+}
+
+function rememberBatch(run: RunState, batch: BatchSummary): void {
+  run.batchesTotal++;
+  run.pullMs += batch.pull_ms;
+  run.writeMs += batch.write_ms;
+  run.batches.push(batch);
   // The first half stays, the later half slides: how it began and how it went last are what a reader looks for.
   if (run.batches.length > reportBatchesMax) run.batches.splice(reportBatchesMax / 2, 1);
 }

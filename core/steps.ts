@@ -51,14 +51,25 @@ export interface DeliverRequest {
   readonly maxAckPending: number;
   /** How long to wait for a first record, milliseconds. */
   readonly waitMs: number;
+  /** Most records that the step may deliver after its first batch, in further batches of up to `maxRecords`; 0: none. */
+  readonly furtherRecords: number;
+  /** No further batch begins once the step has taken this long, milliseconds. */
+  readonly furtherMs: number;
+  /** ACK that rides with this step: of the batch before, settled already. */
+  readonly acknowledge: Receipt | null;
   /** Rest of the reject budget. */
   readonly rejectsAllowed: number;
   /** Pinned by the first batch; null before it, and for sinks that have no data root. */
   readonly dataRoot: string | null;
 }
 
+/** What one step has pulled and written: its last batch, and what is certain about those before it. */
 export interface Delivery {
   readonly receipt: Receipt | null;
+  /** What became of the ACK that rode with this step; null when there was none. */
+  readonly acknowledged: Acknowledged | null;
+  /** Batches that the step delivered before this one; null: none. */
+  readonly earlier: EarlierBatches | null;
   readonly written: number;
   readonly duplicate: number;
   readonly skipped: number;
@@ -74,7 +85,7 @@ export interface Delivery {
   /** null: put back before the next pull. */
   readonly consumerSequence: number | null;
   readonly end: 'more' | 'drained' | 'end_of_range';
-  /** The durable was created at this batch's cursor, which acknowledged everything below it. */
+  /** The durable was put back in this step, which acknowledged everything that was deferred when the step began. */
   readonly putBack: boolean;
   /** Of the records settled by this batch, those that were counted when the run began. */
   readonly counted: number;
@@ -83,6 +94,22 @@ export interface Delivery {
   readonly pullMs: number;
   readonly writeMs: number;
 }
+
+/**
+ * Batches of which the destination refused nothing, so that nothing stood between their write and their ACK. The ACK of each ran
+ * beside the delivery of the next, as between steps.
+ */
+export interface EarlierBatches {
+  readonly acknowledged: Acknowledged;
+  /** Next unsettled sequence after them. */
+  readonly cursor: number;
+  readonly batches: readonly EarlierBatch[];
+}
+
+export type EarlierBatch = Pick<Delivery, 'written' | 'duplicate' | 'skipped' | 'bytes' | 'counted' | 'pullMs' | 'writeMs'> & {
+  readonly first: number;
+  readonly last: number;
+};
 
 export interface DeadLetterRequest {
   readonly replay: ReplayRef;

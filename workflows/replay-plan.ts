@@ -5,6 +5,7 @@ import {
   condition,
   continueAsNew,
   isCancellation,
+  patched,
   setCurrentDetails,
   setHandler,
   sleep,
@@ -44,7 +45,7 @@ interface Link {
   readonly cleanup: CancellationScope;
   run: RunState | null;
   stopReason: StopReason | null;
-  /** The ACK in flight: at most one, overlapping the next delivery. */
+  /** The ACK that is a step of its own: at most one, overlapping the next delivery. */
   acknowledging: Promise<void>;
   /** Written, but what becomes of its rejects is not settled yet. */
   unsettled: Delivery | null;
@@ -130,7 +131,9 @@ function resumeWork({ control }: Link, run: RunState): void {
 /** Returns why the run is over. Continues as new by throwing, as the SDK does. */
 async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
   const { control } = link;
+  const rides = patched('ack-rides-with-delivery');
   for (let timerFired = false; ;) {
+    if (control.paused) beginAck(link, run);
     await whilePaused(control);
     // A step that completes in spite of a cancellation hides it: ask the scope itself.
     if (control.cancelRequested) await CancellationScope.current().cancelRequested;
@@ -145,11 +148,10 @@ async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
     await link.acknowledging;
     runs.settle(run, delivery, letters, Date.now());
     link.unsettled = null;
-    const { receipt } = delivery;
-    if (receipt !== null) link.acknowledging = settling(link, () => acknowledgeBatch(run, receipt));
+    if (!rides) beginAck(link, run);
     showDetails(link);
     showRejected(link, run, delivery);
-    timerFired = await pace(control, run, receipt?.count ?? 0);
+    timerFired = await pace(link, run, delivery.receipt?.count ?? 0);
   }
 }
 
@@ -162,6 +164,7 @@ async function deliver(link: Link, run: RunState): Promise<Delivery> {
       const next = runs.beginDelivery(run, control.ratePerSecond ?? null, Date.now());
       return deliverBatch.executeWithOptions({ summary: `batch ${run.batchesTotal + 1} from ${next.cursor}` }, [next]);
     });
+    runs.noteDelivered(run, delivery, Date.now());
     const code = runs.objection(run, delivery);
     if (code === null) return delivery;
     // Nothing of this batch is dead-lettered or acknowledged: it is delivered again, and what the sink kept is a duplicate then.
@@ -193,6 +196,21 @@ async function storeDeadLetters({ control }: Link, run: RunState, delivery: Deli
   return letters;
 }
 
+/**
+ * The ACK of a batch rides with the delivery of the next, which saves a step. Where none follows at once it is a step of its
+ * own, begun here.
+ */
+function beginAck(link: Link, run: RunState): void {
+  const receipt = runs.takeUnacknowledged(run);
+  if (receipt !== null) link.acknowledging = settling(link, () => acknowledgeBatch(run, receipt));
+}
+
+async function awaitAck(link: Link, run: RunState): Promise<void> {
+  await link.acknowledging;
+  beginAck(link, run);
+  await link.acknowledging;
+}
+
 /** A failed ACK is deferred, not lost: the next put-back of the durable at the cursor settles it. */
 async function acknowledgeBatch(run: RunState, receipt: Receipt): Promise<void> {
   try {
@@ -208,11 +226,13 @@ function showRejected({ control }: Link, run: RunState, delivery: Delivery): voi
 }
 
 /** Waits until the rate limit allows the next batch; a changed limit, pause or cancel ends the wait. True: the timer fired. */
-async function pace(control: Control, run: RunState, records: number): Promise<boolean> {
+async function pace(link: Link, run: RunState, records: number): Promise<boolean> {
+  const { control } = link;
   const limit = control.ratePerSecond ?? null;
   run.pace = paceAfter(run.pace, records, limit);
   const waitMs = paceWaitMs(run.pace.dueMs, Date.now());
   if (waitMs === 0) return false;
+  beginAck(link, run);
   const interrupted = await condition(() => control.ratePerSecond !== limit || control.paused, waitMs);
   if (interrupted) run.pace = { dueMs: Date.now(), lateMs: 0 };
   return !interrupted;
@@ -220,7 +240,7 @@ async function pace(control: Control, run: RunState, records: number): Promise<b
 
 async function continueLink(link: Link, run: RunState): Promise<never> {
   const { control, request } = link;
-  await link.acknowledging;
+  await awaitAck(link, run);
   await condition(allHandlersFinished);
   addWaits(run, control);
   const { paused, ratePerSecond } = control;
@@ -242,7 +262,7 @@ function cleanupScope(): CancellationScope {
 }
 
 async function finish(link: Link, run: RunState, state: 'rehearsed' | 'completed', reason: StopReason): Promise<Report> {
-  await link.acknowledging;
+  await awaitAck(link, run);
   if (reason !== 'dry_run') await healed(link.control, () => settling(link, () => close(run, reason)));
   return await conclude(link, run, state, reason);
 }
@@ -257,7 +277,7 @@ async function finishCanceled(link: Link): Promise<void> {
   unblock(control);
   enter(control, 'cancelling');
   if (run === null || run.description.plan.dry_run) return;
-  await link.acknowledging;
+  await awaitAck(link, run);
   const unsettled = link.unsettled ?? link.objected;
   if (unsettled !== null) run.warnings.push(unsettledWarning(unsettled));
   try {

@@ -84,6 +84,8 @@ export async function startTemporal(options: TemporalOptions = {}): Promise<Temp
 function startArguments(facts: { port: number; uiPort: number; dbFile: string; dynamicConfig: readonly string[] }): string[] {
   const args = ['server', 'start-dev', '--ip', loopback, '--port', String(facts.port), '--ui-port', String(facts.uiPort)];
   args.push('--db-filename', facts.dbFile, '--log-level', 'error');
+  // SQLite's defaults wait for the disk several times a step. A write-ahead log survives a killed server just as well.
+  args.push('--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=normal');
   for (const [name, type] of Object.entries(searchAttributes)) args.push('--search-attribute', `${name}=${type}`);
   // The server's default spaces the steps of a workflow 50 ms apart.
   const dynamicConfig = ['history.transferProcessorMaxPollRPS=2000', ...facts.dynamicConfig];

@@ -4,7 +4,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Report } from '../../core/report.ts';
 import { expectAccounted, expectNoEarlyAck, fillWithBad, recordBytesMax } from '../support/accounts.ts';
 import { crashPoints, type Crash, type CrashPoint } from '../support/crash-points.ts';
-import { newPlace, openBench, requestOf, startLocalWorker, startRun, until, type Bench } from '../support/fault-bench.ts';
+import { newPlace, openBench, startLocalWorker, startRun, until, type Bench } from '../support/fault-bench.ts';
+import { oneBatchAStep, requestOf } from '../support/request.ts';
 import { addStream } from '../support/streams.ts';
 import { startVictim } from '../support/victim.ts';
 
@@ -41,6 +42,8 @@ interface Cell {
   readonly recovery: Recovery;
   readonly records: number;
   readonly batch: number;
+  /** Many steps, so that the run continues as new. */
+  readonly oneBatchAStep: boolean;
   /** The victim takes over from a terminated run. */
   readonly takeover: boolean;
 }
@@ -48,7 +51,7 @@ interface Cell {
 function cellsOf(point: CrashPoint, seed: number): Cell[] {
   const crash = crashOf(point, seed);
   const links = point === 'first_step_after_continue_as_new';
-  const size = links ? { records: 120, batch: 2 } : { records: 80, batch: 10 };
+  const size = links ? { records: 200, batch: 2, oneBatchAStep: true } : { records: 80, batch: 10, oneBatchAStep: false };
   const recoveries: readonly Recovery[] = long ? ['goes on', afresh] : [goesOnOnly.has(point) ? 'goes on' : afresh];
   return recoveries.map((recovery) => ({
     name: `${point} #${crash.at}, ${crash.delayMs} ms, then the run ${recovery}`,
@@ -91,7 +94,15 @@ const cells = seeds.flatMap((seed) => [
   ...takeoverPoints.map((point): Cell => {
     const crash = { point, at: 1, delayMs: delayOf[seed]! };
     const recovery = seed % 2 === 0 ? 'goes on' : afresh;
-    return { name: `takeover, ${point}, seed ${seed}`, crash, recovery, records: 80, batch: 10, takeover: true };
+    return {
+      name: `takeover, ${point}, seed ${seed}`,
+      crash,
+      recovery,
+      records: 80,
+      batch: 10,
+      oneBatchAStep: false,
+      takeover: true,
+    };
   }),
 ]);
 
@@ -104,7 +115,12 @@ async function survives(cell: Cell): Promise<void> {
   const stream = await addStream(bench.manager);
   const content = await fillWithBad(bench.nats, stream, cell.records);
   const file = `${stream.name}.json`;
-  const plan = { batch_size: cell.batch, end_sequence: cell.records, report_file: file };
+  const plan = {
+    batch_size: cell.batch,
+    end_sequence: cell.records,
+    report_file: file,
+    ...(cell.oneBatchAStep ? oneBatchAStep : {}),
+  };
   const request = requestOf(stream, plan, { max_record_bytes: recordBytesMax });
   const directory = join(place.dataRoot, stream.name);
   const durable = request.plan.replay['durable_consumer'] as string;

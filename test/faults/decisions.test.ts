@@ -3,7 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { reportMarkdown } from '../../core/report-markdown.ts';
 import { exitOfReport } from '../../client/exit.ts';
 import { deadLetters, expectAccounted, fillWithBad, recordBytesMax } from '../support/accounts.ts';
-import { newPlace, openBench, requestOf, startLocalWorker, startRun, until, type Bench } from '../support/fault-bench.ts';
+import { newPlace, openBench, startLocalWorker, startRun, until, type Bench } from '../support/fault-bench.ts';
+import { requestOf } from '../support/request.ts';
 import { readRecords } from '../support/records.ts';
 import { addStream } from '../support/streams.ts';
 

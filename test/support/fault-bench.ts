@@ -13,7 +13,6 @@ import type { TemporalSettings } from '../../platform/temporal.ts';
 import { runWorker, workerOptions } from '../../worker/main.ts';
 import { atFileEnd, tempDir } from './file-end.ts';
 import { connectTestNats, temporalAddress, natsUrl, uniqueName } from './servers.ts';
-import type { TestStream } from './streams.ts';
 
 /** What fault tests share: a client, prepared workflows, and workers in this process on queues of their own. */
 export interface Bench {
@@ -104,30 +103,6 @@ export async function startLocalWorker(
 /** Settings of Temporal come from this process's environment, which tests do not touch. */
 function withAddress(temporal: TemporalSettings, address: string): TemporalSettings {
   return { ...temporal, address, connection: { ...temporal.connection, address } };
-}
-
-function planOf(stream: TestStream, plan: Record<string, unknown> = {}): Record<string, unknown> {
-  return {
-    stream: stream.name,
-    subject_filter: `${stream.prefix}.>`,
-    durable_consumer: uniqueName('replay'),
-    start_sequence: 1,
-    max_messages: 1_000_000,
-    stop_after_idle_seconds: 1,
-    dry_run: false,
-    ...plan,
-  };
-}
-
-export function requestOf(
-  stream: TestStream,
-  plan: Record<string, unknown> = {},
-  sink: Record<string, unknown> = {},
-): ReplayRequest & { readonly plan: { readonly replay: Record<string, unknown> } } {
-  return {
-    plan: { replay: planOf(stream, plan) },
-    target: { sink: { type: 'file', directory: stream.name, ...sink }, dead_letter: { subject: stream.deadLetterSubject } },
-  };
 }
 
 export async function startRun(client: Client, place: Place, request: ReplayRequest, workflowId = uniqueName('run')) {

@@ -118,7 +118,7 @@ describe('the documented user', () => {
       };
       const start = Date.now();
       for (const [name, act] of Object.entries(denied)) expect([name, await faultCode(act())]).toEqual([name, 'nats_denied']);
-      expect(Date.now() - start).toBeLessThan(2_000);
+      expect(Date.now() - start).toBeLessThan(10_000);
     });
   });
 

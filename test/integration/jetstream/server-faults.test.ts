@@ -40,7 +40,7 @@ describe('a server that fails', () => {
       await pause(200);
       await server.kill();
       expect(await waiting).toEqual({ records: [], end: 'broken' });
-      expect(Date.now() - start).toBeLessThan(3_000);
+      expect(Date.now() - start).toBeLessThan(15_000);
       expect(await faultCode(source.describe(stream.name))).toBe('nats_unreachable');
       expect(await faultCode(source.pull(pullRequest(spec), never))).toBe('nats_unreachable');
       await server.restart();
@@ -74,7 +74,7 @@ describe('a server that fails', () => {
       const outcome = await answered(() => source.acknowledge(receipt, never));
       const { ackFloor } = (await source.readConsumer(spec.stream, spec.durable))!;
       expect(outcome).toBe(ackFloor >= receipt.lastSequence ? 'confirmed' : 'deferred');
-      expect(Date.now() - start).toBeLessThan(20_000);
+      expect(Date.now() - start).toBeLessThan(60_000);
       await source.putBack(spec, 1_001);
       expect(await source.acknowledge(receipt, never)).toBe('confirmed');
       expect((await source.pull(pullRequest(spec), never)).records[0]!.position).toBe(1_001);
@@ -106,7 +106,7 @@ describe('a server that fails', () => {
       const start = Date.now();
       try {
         expect(await waiting).toEqual({ records: [], end: 'broken' });
-        expect(Date.now() - start).toBeLessThan(8_000);
+        expect(Date.now() - start).toBeLessThan(20_000);
       } finally {
         server.signal('SIGCONT');
       }

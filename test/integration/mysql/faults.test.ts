@@ -126,7 +126,7 @@ describe.skipIf(withoutOwnMysql)('faults of the server', () => {
       const began = Date.now();
       controller.abort(new Error('cancelled'));
       expect(await writing).toBe(controller.signal.reason);
-      expect(Date.now() - began).toBeLessThan(3_000);
+      expect(Date.now() - began).toBeLessThan(15_000);
       await rival.query('ROLLBACK');
       expect(new Set(inWords(await writeOnce(database, makeBatch(2, 100), { fields })))).toEqual(new Set(['written']));
     } finally {
@@ -143,7 +143,7 @@ describe.skipIf(withoutOwnMysql)('faults of the server', () => {
       setTimeout(() => controller.abort(new Error('cancelled')), 300);
       const began = Date.now();
       await expect(sink.write(makeBatch(1, 10), controller.signal)).rejects.toThrow('cancelled');
-      expect(Date.now() - began).toBeLessThan(4_000);
+      expect(Date.now() - began).toBeLessThan(15_000);
     } finally {
       mysql.server!.signal('SIGCONT');
     }

@@ -60,6 +60,8 @@ function description(changes: Partial<Description['plan']> = {}, last: number | 
 function delivery(first: number, count: number, changes: Partial<Delivery> = {}): Delivery {
   const rejects = changes.rejects?.length ?? 0;
   return {
+    acknowledged: null,
+    earlier: null,
     receipt: {
       stream: 'S',
       consumer: 'd',
@@ -117,7 +119,9 @@ describe('a run', () => {
     expect(runs.nextDelivery(run, null, 10).consumerSequence).toBe(101);
     runs.noteAcknowledged(run, { acked: 0, deferred: 100 });
     expect(runs.nextDelivery(run, null, 10).consumerSequence).toBeNull();
-    runs.settle(run, delivery(101, 100, { putBack: true }), noLetters, 20);
+    const again = delivery(101, 100, { putBack: true });
+    runs.noteDelivered(run, again, 20);
+    runs.settle(run, again, noLetters, 20);
     expect(run.counts.acked).toBe(100);
     expect(runs.nextDelivery(run, null, 20).consumerSequence).toBe(201);
   });

@@ -49,15 +49,21 @@ export async function play(seed: number): Promise<Played> {
       return { world, report, first, trace: world.trace };
     } catch (error) {
       if (!(error instanceof Terminated)) throw annotated(error, `seed ${seed}\n${world.trace.slice(-80).join('\n')}`);
-      world.revive();
+      revive(game);
     }
   }
+}
+
+/** Another worker, which knows nothing of what the lost one had pulled ahead. */
+function revive(game: Game): void {
+  game.world.revive();
+  game.activities = createActivities(game.world.deps);
 }
 
 interface Game {
   readonly random: Random;
   readonly world: World;
-  readonly activities: Activities;
+  activities: Activities;
   steps: number;
 }
 
@@ -127,6 +133,11 @@ async function playRun(game: Game, started: RunState): Promise<Report> {
     await acknowledging?.();
     acknowledging = null;
   };
+  const beginAck = (): void => {
+    const current = run;
+    const receipt = runs.takeUnacknowledged(run);
+    if (receipt !== null) acknowledging = () => acknowledge(game, current, receipt);
+  };
   let nowMs = 1_000;
   for (;;) {
     if (game.steps++ > stepsMax) throw new Error('the run does not end');
@@ -134,7 +145,10 @@ async function playRun(game: Game, started: RunState): Promise<Report> {
     nowMs += 400;
     const reason = runs.stopReason(run, nowMs);
     if (reason !== null) break;
+    // A pause, a rate limit or continue-as-new: the ACK does not ride with the next delivery.
+    if (random.oneIn(4)) beginAck();
     if (random.oneIn(15)) {
+      beginAck();
       await awaitAck();
       run = structuredClone(run);
       world.trace.push('continued as new');
@@ -147,10 +161,9 @@ async function playRun(game: Game, started: RunState): Promise<Report> {
     const letters = await storeDeadLetters(game, run, delivery);
     await awaitAck();
     runs.settle(run, delivery, letters, nowMs);
-    const { receipt } = delivery;
-    const current = run;
-    if (receipt !== null) acknowledging = () => acknowledge(game, current, receipt);
   }
+  await awaitAck();
+  beginAck();
   await awaitAck();
   const request = runs.closeRequest(run, 'end_of_range');
   runs.noteClosed(run, await healed(game, () => game.activities.closeRun(request)));
@@ -159,7 +172,12 @@ async function playRun(game: Game, started: RunState): Promise<Report> {
 
 async function deliver(game: Game, run: RunState, nowMs: number): Promise<Delivery> {
   for (;;) {
-    const delivery = await healed(game, () => game.activities.deliverBatch(runs.beginDelivery(run, null, nowMs)));
+    const rate = game.random.oneIn(3) ? 1_000_000 : null;
+    const delivery = await healed(game, () => {
+      const request = runs.beginDelivery(run, rate, nowMs);
+      return game.activities.deliverBatch({ ...request, furtherMs: game.random.oneIn(4) ? 0 : Infinity });
+    });
+    runs.noteDelivered(run, delivery, nowMs);
     const code = runs.objection(run, delivery);
     if (code === null) return delivery;
     // Of the three things an operator may do each is as good here as another.
@@ -199,7 +217,8 @@ async function healed<T>(game: Game, step: () => Promise<T>): Promise<T> {
 }
 
 /** What Temporal makes of a step: attempts until it succeeds, fails for good, or has failed too often. */
-async function tried<T>({ world }: Game, step: () => Promise<T>): Promise<T> {
+async function tried<T>(game: Game, step: () => Promise<T>): Promise<T> {
+  const { world } = game;
   for (let attempt = 1; ; attempt++) {
     try {
       return await new MockActivityEnvironment({ attempt }, { logger: quiet }).run(step);
@@ -208,7 +227,7 @@ async function tried<T>({ world }: Game, step: () => Promise<T>): Promise<T> {
       const cut = world.cutOff();
       if (cut instanceof Terminated) throw cut;
       if (cut instanceof WorkerLost) {
-        world.revive();
+        revive(game);
         if (attempt === attemptsMax) throw lost();
         continue;
       }

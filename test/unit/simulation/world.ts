@@ -21,6 +21,11 @@ interface Consumer {
   pending: Set<number>;
 }
 
+/** Somebody altered the filters of the durable: it delivers every other message only. */
+function hides({ altered }: Consumer, sequence: number): boolean {
+  return altered && sequence % 2 === 1;
+}
+
 export interface Rates {
   /** One in so many effects; 0: never. */
   readonly crash: number;
@@ -39,7 +44,9 @@ export interface World {
   /** In write order. */
   readonly rows: number[];
   readonly letters: Map<string, number>;
+  /** null: there is no durable, or none whose floor can be trusted. */
   readonly ackFloor: () => number | null;
+  readonly hasDurable: () => boolean;
   readonly ownerOfDurable: () => Owner | null;
   /** What happened, for a failing seed. */
   readonly trace: string[];
@@ -76,7 +83,8 @@ export function createWorld(random: Random, size: { readonly last: number; reado
     if (consumer === null) return;
     const floor = floorOf(consumer);
     for (const n of messages.keys()) {
-      if (n <= floor && !present.has(n) && !lettered.has(n)) throw new Error(`sequence ${n} is acknowledged and nowhere`);
+      if (n <= floor && !hides(consumer, n) && !present.has(n) && !lettered.has(n))
+        throw new Error(`sequence ${n} is acknowledged and nowhere`);
     }
   };
   const copy = (one: Consumer | null): Consumer | null => one && { ...one, pending: new Set(one.pending) };
@@ -139,8 +147,7 @@ export function createWorld(random: Random, size: { readonly last: number; reado
   function deliver(one: Consumer, most: number): PulledRecord[] {
     const found: PulledRecord[] = [];
     for (let n = Math.max(one.start, one.deliveredStream + 1); n <= size.last && found.length < most; n++) {
-      const message = messages.get(n);
-      if (message === undefined) continue;
+      if (!messages.has(n) || hides(one, n)) continue;
       one.deliveredStream = n;
       one.deliveredConsumer++;
       one.pending.add(n);
@@ -149,7 +156,7 @@ export function createWorld(random: Random, size: { readonly last: number; reado
     return found;
   }
   const pendingOf = (one: Consumer): number =>
-    [...messages.keys()].filter((n) => n > one.deliveredStream && n >= one.start).length;
+    [...messages.keys()].filter((n) => n > one.deliveredStream && n >= one.start && !hides(one, n)).length;
 
   const source: Source = {
     describe: () =>
@@ -184,7 +191,7 @@ export function createWorld(random: Random, size: { readonly last: number; reado
               delivered: { stream: consumer.deliveredStream, consumer: consumer.deliveredConsumer },
               pending: pendingOf(consumer),
               ackPending: consumer.pending.size,
-              altered: consumer.altered ? ['max_ack_pending'] : [],
+              altered: consumer.altered ? ['filter_subjects'] : [],
             },
       ),
     async putBack(spec: ConsumerSpec, cursor: number) {
@@ -296,7 +303,8 @@ export function createWorld(random: Random, size: { readonly last: number; reado
     last: size.last,
     rows,
     letters,
-    ackFloor: () => consumer && floorOf(consumer),
+    ackFloor: () => (consumer === null || consumer.altered ? null : floorOf(consumer)),
+    hasDurable: () => consumer !== null,
     ownerOfDurable: () => consumer?.owner ?? null,
     trace,
     inNextDelivery: null,

@@ -1,0 +1,123 @@
+import { arrangeBatch, isDrift, receiptOf, tallyOutcomes, type Batch, type Bounds, type Tally } from '../core/batch.ts';
+import { decideConsumer } from '../core/consumer.ts';
+import { ReplayFault } from '../core/errors.ts';
+import type { DeliverRequest, Delivery } from '../core/steps.ts';
+import type { PulledRecord } from '../jetstream/source.ts';
+import { graceSignal } from './grace.ts';
+import { pullInOrder, pullNextAhead, type OrderedPull } from './pull-in-order.ts';
+import type { RidingAck } from './riding-ack.ts';
+import type { StepDeps } from './step.ts';
+
+/** A batch that is written; its own ACK has not begun. */
+export type Delivered = Omit<Delivery, 'acknowledged' | 'earlier'>;
+
+/** Pulls one batch and writes it, beside the ACK of the batch before. */
+export async function pullAndWrite(
+  deps: StepDeps,
+  request: DeliverRequest,
+  { ack, lost }: { readonly ack: RidingAck; readonly lost: boolean },
+  signal: AbortSignal,
+): Promise<Delivered> {
+  const { replay } = request;
+  const began = performance.now();
+  const dataRoot = await pinnedDataRoot(deps, request);
+  const ordered = await pullInOrder(deps, request, lost, signal);
+  const { pulled, putBack, consumerSequence } = ordered;
+  if (putBack) ack.settledByPutBack();
+  const batch = arrangeBatch(pulled.records, boundsOf(request));
+  pullNextAhead(deps, request, ordered, !reachesEnd(request, batch));
+  const { end, streamLast } = await whereItEnds(deps, request, ordered, batch);
+  signal.throwIfAborted();
+  const writeBegan = performance.now();
+  const { written, duplicate, rejects } = await writeBatch(deps, request, batch.fresh, signal);
+  const settled = [...batch.settledBefore, ...batch.fresh];
+  return {
+    receipt: receiptOf(replay, settled),
+    written,
+    duplicate,
+    skipped: batch.settledBefore.length,
+    bytes: settled.reduce((sum, record) => sum + record.payload.length, 0),
+    rejects: rejects.slice(0, request.rejectsAllowed + 1),
+    rejected: rejects.length,
+    drift: isDrift(batch.fresh.length, rejects),
+    cursor: lastPosition(request, batch) + 1,
+    consumerSequence,
+    end,
+    putBack,
+    counted: batch.fresh.filter((record) => record.position <= request.countedTo).length,
+    streamLast,
+    dataRoot,
+    pullMs: Math.round(writeBegan - began),
+    writeMs: Math.round(performance.now() - writeBegan),
+  };
+}
+
+function boundsOf({ cursor, last, endTimeNanos }: DeliverRequest): Bounds {
+  return { cursor, last, endTimeNanos: endTimeNanos === null ? null : BigInt(endTimeNanos) };
+}
+
+function lastPosition({ cursor }: DeliverRequest, { fresh }: Batch<PulledRecord>): number {
+  return fresh.at(-1)?.position ?? cursor - 1;
+}
+
+function reachesEnd(request: DeliverRequest, batch: Batch<PulledRecord>): boolean {
+  return batch.beyondEnd || (request.last !== null && lastPosition(request, batch) >= request.last);
+}
+
+interface End {
+  readonly end: Delivery['end'];
+  readonly streamLast: number;
+}
+
+/** Fewer records than asked is not the end: only the server's word, and the stream's own last sequence, are. */
+async function whereItEnds(
+  { source }: StepDeps,
+  request: DeliverRequest,
+  { pulled, consumerSequence }: OrderedPull,
+  batch: Batch<PulledRecord>,
+): Promise<End> {
+  const { replay, last } = request;
+  const reached = lastPosition(request, batch);
+  if (reachesEnd(request, batch)) return { end: 'end_of_range', streamLast: reached };
+  if (pulled.end !== 'drained') return { end: 'more', streamLast: reached };
+  const { lastSequence } = await source.describe(replay.stream);
+  if (last === null || lastSequence < last) return { end: 'drained', streamLast: lastSequence };
+  // In this order: records that arrived between the pull and the look at the stream are pending now.
+  const consumer = await source.readConsumer(replay.stream, replay.durable);
+  const { owner } = replay;
+  const undisturbed = decideConsumer(consumer, { owner, predecessor: null, consumerSequence, attempt: 1 }) === 'keep';
+  const nothingLeft = undisturbed && consumer?.pending === 0;
+  return { end: nothingLeft ? 'end_of_range' : 'more', streamLast: lastSequence };
+}
+
+/** Sinks below a data root must find the same root in every batch of a run. */
+async function pinnedDataRoot({ targets, dataRoot }: StepDeps, request: DeliverRequest): Promise<string | null> {
+  if (!targets.isLocal(request.target.sink.type)) return null;
+  const found = request.dataRoot === null ? await dataRoot.readOrCreate() : await dataRoot.read();
+  if (found === null) throw new ReplayFault('sink_missing', 'the data root');
+  if (request.dataRoot !== null && found !== request.dataRoot) throw new ReplayFault('wrong_root');
+  return found;
+}
+
+async function writeBatch(
+  deps: StepDeps,
+  request: DeliverRequest,
+  records: readonly PulledRecord[],
+  signal: AbortSignal,
+): Promise<Tally> {
+  if (records.length === 0) return { written: 0, duplicate: 0, rejects: [] };
+  const { durable, owner } = request.replay;
+  const borrowed = await deps.sinks.borrow(
+    { target: request.target, plan: durable, run: owner.firstRunId, begun: request.begun },
+    signal,
+  );
+  try {
+    const grace = graceSignal(signal);
+    const tally = tallyOutcomes(records, await borrowed.sink.write(records, grace).finally(grace.clear));
+    await borrowed.giveBack('good');
+    return tally;
+  } catch (error) {
+    await borrowed.giveBack('broken');
+    throw error;
+  }
+}
