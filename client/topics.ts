@@ -97,7 +97,8 @@ export interface GroupHandle {
   lease(options: LeaseOptions): Promise<Lease | null>;
   commit(request: { partition: number; nextOffset: number; handle?: string | undefined }): Promise<CommitAnswer>;
   reset(target: ResetTarget, options: { partition?: number | undefined; by: string }): Promise<Map<number, number>>;
-  positions(): Promise<Position[]>;
+  /** Of all partitions unless told. */
+  positions(partitions?: readonly number[]): Promise<Position[]>;
   delete(): Promise<void>;
 }
 
@@ -126,7 +127,9 @@ async function openTopics(settings: NatsSettings, hooks: TopicHooks): Promise<To
   };
   return {
     create: (name, topicOptions = {}) =>
-      allowed({ action: 'create', topic: name }, async () => handleOf(link, await createTopic(link, name, topicOptions), hooks)),
+      allowed({ action: 'create', topic: name }, async () =>
+        handleOf(link, await createTopic(link, name, topicOptions), hooks),
+      ),
     open: (name) =>
       allowed({ action: 'describe', topic: name }, async () => {
         const opened = await openTopic(link, name);
@@ -170,7 +173,7 @@ function groupHandleOf(group: ConsumerGroup, topic: string, hooks: TopicHooks): 
     lease: (options) => allowed('consume', () => group.lease(options)),
     commit: (request) => allowed('commit', () => group.commit(request)),
     reset: (target, options) => allowed('reset', () => group.reset(target, options)),
-    positions: () => allowed('groups', () => group.positions()),
+    positions: (partitions) => allowed('groups', () => group.positions(partitions)),
     delete: () => allowed('reset', () => group.delete()),
   };
 }

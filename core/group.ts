@@ -19,7 +19,13 @@ export interface GroupState {
 
 export type LeasedRange = Span &
   (
-    | { readonly kind: 'held'; readonly id: string; readonly owner: string; readonly expiresAtMs: number; readonly attempts: number }
+    | {
+        readonly kind: 'held';
+        readonly id: string;
+        readonly owner: string;
+        readonly expiresAtMs: number;
+        readonly attempts: number;
+      }
     | { readonly kind: 'free'; readonly attempts: number }
     | { readonly kind: 'done' }
   );
@@ -44,8 +50,8 @@ export interface ResetLine {
 
 export const newGroup: GroupState = { cursor: null, epoch: 0, ranges: [], movedAtMs: null, gaps: [], resets: [] };
 
-export const gapsMax = 100;
-export const resetsMax = 20;
+const gapsMax = 100;
+const resetsMax = 20;
 /** Ranges that a group may have open in a partition. */
 export const rangesMax = 256;
 
@@ -85,7 +91,12 @@ export interface LeaseRequest {
 }
 
 export type Leased =
-  | { readonly kind: 'leased'; readonly state: GroupState; readonly lease: Span & { readonly attempt: number }; readonly gap: Span | null }
+  | {
+      readonly kind: 'leased';
+      readonly state: GroupState;
+      readonly lease: Span & { readonly attempt: number };
+      readonly gap: Span | null;
+    }
   /** Nobody could settle this record. Once its dead letter is stored, `state` may be. */
   | { readonly kind: 'poisoned'; readonly state: GroupState; readonly offset: number; readonly attempts: number }
   | { readonly kind: 'nothing' }
@@ -180,9 +191,15 @@ export function commit(state: GroupState, ends: LogEnds, request: CommitRequest)
   if (nextOffset > ends.next) return answer('out_of_range');
   if (state.cursor !== null && nextOffset <= state.cursor) return answer('ignored');
   const settled = { first: Math.min(state.cursor ?? nextOffset, nextOffset), next: nextOffset };
-  const gone = state.cursor !== null && state.cursor < ends.oldest ? { first: state.cursor, next: Math.min(ends.oldest, nextOffset) } : null;
+  const gone =
+    state.cursor !== null && state.cursor < ends.oldest
+      ? { first: state.cursor, next: Math.min(ends.oldest, nextOffset) }
+      : null;
   const ranges = state.ranges.flatMap((range) => without(range, settled));
-  return { result: 'advanced', state: compact({ ...withGap(state, gone, nowMs), cursor: nextOffset, movedAtMs: nowMs, ranges }, nowMs) };
+  return {
+    result: 'advanced',
+    state: compact({ ...withGap(state, gone, nowMs), cursor: nextOffset, movedAtMs: nowMs, ranges }, nowMs),
+  };
 }
 
 function commitLease(state: GroupState, ends: LogEnds, id: string, { nextOffset, nowMs }: CommitRequest): Committed {
@@ -194,7 +211,11 @@ function commitLease(state: GroupState, ends: LogEnds, id: string, { nextOffset,
 }
 
 /** Puts off the end of a lease. null: it is no longer held. */
-export function renew(state: GroupState, id: string, { nowMs, leaseMs }: { nowMs: number; leaseMs: number }): GroupState | null {
+export function renew(
+  state: GroupState,
+  id: string,
+  { nowMs, leaseMs }: { nowMs: number; leaseMs: number },
+): GroupState | null {
   return withHeld(state, id, nowMs, (range) => ({ ...range, expiresAtMs: Math.max(range.expiresAtMs, nowMs + leaseMs) }));
 }
 

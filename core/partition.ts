@@ -17,7 +17,10 @@ export function partitionOf(partitionKey: string, partitions: number): number {
 }
 
 /** Indexes of the records by partition, in their order; partitions in the order in which they first appear. */
-export function groupByPartition(records: readonly { readonly partitionKey: string }[], partitions: number): Map<number, number[]> {
+export function groupByPartition(
+  records: readonly { readonly partitionKey: string }[],
+  partitions: number,
+): Map<number, number[]> {
   const groups = new Map<number, number[]>();
   for (const [index, { partitionKey }] of records.entries()) {
     const partition = partitionOf(partitionKey, partitions);

@@ -1,5 +1,5 @@
 import { hasLoneSurrogate } from './json-token.ts';
-import { hashVersion } from './partition.ts';
+import type { hashVersion } from './partition.ts';
 import { groupDigits, shown } from './problems.ts';
 import type { IntegerLimits } from './limits.ts';
 import { TopicError } from './topic-errors.ts';

@@ -20,7 +20,8 @@ export async function storeDeadLetter(link: Link, key: GroupKey, record: TopicRe
   const headers =
     `NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: 0\r\n${keyHeaders(record.partitionKey, record.deduplicationKey)}` +
     `Topic-Offset: ${record.offset}\r\nTopic-Appended-At: ${record.appendedAt}\r\nTopic-Attempts: ${attempts}\r\n\r\n`;
-  const publish = async () => (await request(link, subject, record.payloadBytes, { headerBlock: Buffer.from(headers) })).string();
+  const publish = async () =>
+    (await request(link, subject, record.payloadBytes, { headerBlock: Buffer.from(headers) })).string();
   const answer = JSON.parse(await publish().catch((error: unknown) => afterStreamIsMade(link, topic.id, error, publish))) as {
     error?: ApiError;
   };

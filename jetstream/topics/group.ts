@@ -85,7 +85,9 @@ export interface CommitAnswer {
 }
 
 export type ResetTarget =
-  { readonly to: 'earliest' | 'latest' } | { readonly to: 'offset'; readonly offset: number } | { readonly to: 'time'; readonly timeNanos: bigint };
+  | { readonly to: 'earliest' | 'latest' }
+  | { readonly to: 'offset'; readonly offset: number }
+  | { readonly to: 'time'; readonly timeNanos: bigint };
 
 export interface Position {
   readonly partition: number;
@@ -131,7 +133,14 @@ export class ConsumerGroup {
 
   /** null: nothing to lease now. Throws `truncated`, `gap`; a record that became a dead letter counts as nothing, once. */
   async lease(options: LeaseOptions): Promise<Lease | null> {
-    const { partition, limit = pageRecordsMax, leaseMs = leaseDefaultMs, parallel = 1, attemptsMax = null, owner = '' } = options;
+    const {
+      partition,
+      limit = pageRecordsMax,
+      leaseMs = leaseDefaultMs,
+      parallel = 1,
+      attemptsMax = null,
+      owner = '',
+    } = options;
     inRange('limit', limit, 1, Number.MAX_SAFE_INTEGER);
     inRange('leaseMs', leaseMs, 1, leaseMsMax);
     inRange('parallel', parallel, 1, parallelMax);
@@ -171,7 +180,8 @@ export class ConsumerGroup {
     const { partition, nextOffset } = request;
     inRange('nextOffset', nextOffset, 0, Number.MAX_SAFE_INTEGER);
     const handle = request.handle === undefined ? null : parseHandle(request.handle);
-    if (handle === null && request.handle !== undefined) throw new TopicError('setting_invalid', 'this is not a handle of consume');
+    if (handle === null && request.handle !== undefined)
+      throw new TopicError('setting_invalid', 'this is not a handle of consume');
     const answer = await this.#change(partition, (state, ends): Decision<CommitAnswer> => {
       const { result, state: after } = commit(state, ends, { nextOffset, handle, nowMs: Date.now() });
       return { state: after, answer: { result, cursor: (after ?? state).cursor } };
@@ -185,7 +195,10 @@ export class ConsumerGroup {
    * Sets the position, forward or back, in one partition or in all of them, and fences whoever holds an older one. `by` stands in
    * the audit line. Throws `truncated` and `out_of_range` before anything is changed. Resolves to the new offsets by partition.
    */
-  async reset(target: ResetTarget, { partition, by }: { partition?: number | undefined; by: string }): Promise<Map<number, number>> {
+  async reset(
+    target: ResetTarget,
+    { partition, by }: { partition?: number | undefined; by: string },
+  ): Promise<Map<number, number>> {
     const partitions = partition === undefined ? [...this.#log.partitions.keys()] : [partition];
     const offsets = await Promise.all(partitions.map((one) => this.#offsetOf(one, target)));
     const done = new Map<number, number>();
@@ -197,9 +210,9 @@ export class ConsumerGroup {
     return done;
   }
 
-  /** Where the group stands, one line per partition. */
-  async positions(): Promise<Position[]> {
-    return await withFaults(undefined, () => Promise.all([...this.#log.partitions.keys()].map((one) => this.#position(one))));
+  /** Where the group stands, one line per partition; of all of them unless told. */
+  async positions(partitions: readonly number[] = [...this.#log.partitions.keys()]): Promise<Position[]> {
+    return await withFaults(undefined, () => Promise.all(partitions.map((one) => this.#position(one))));
   }
 
   /** Forgets the group in all partitions. */
@@ -221,7 +234,8 @@ export class ConsumerGroup {
       lag,
       lagSeconds: seconds(firstMs),
       cursorAgeSeconds: seconds(state.movedAtMs),
-      truncatesInSeconds: firstMs === null ? null : secondsToTruncation({ ...facts, appendedAtMs: firstMs }, this.#log.topic.hot),
+      truncatesInSeconds:
+        firstMs === null ? null : secondsToTruncation({ ...facts, appendedAtMs: firstMs }, this.#log.topic.hot),
       held: state.ranges.filter((range) => range.kind === 'held' && range.expiresAtMs > nowMs).length,
       gaps: state.gaps,
       resets: state.resets,

@@ -20,9 +20,21 @@ export type TopicEvent =
       /** null unless rejected or uncertain. */
       readonly code: string | null;
     }
-  | { readonly kind: 'commit'; readonly topic: string; readonly group: string; readonly partition: number; readonly result: CommitResult }
+  | {
+      readonly kind: 'commit';
+      readonly topic: string;
+      readonly group: string;
+      readonly partition: number;
+      readonly result: CommitResult;
+    }
   | { readonly kind: 'contended'; readonly topic: string; readonly group: string; readonly partition: number }
-  | { readonly kind: 'dead_letter'; readonly topic: string; readonly group: string; readonly partition: number; readonly offset: number };
+  | {
+      readonly kind: 'dead_letter';
+      readonly topic: string;
+      readonly group: string;
+      readonly partition: number;
+      readonly offset: number;
+    };
 
 export interface TopicHooks {
   /** May this caller do that? Asked before anything is read or written. False is answered with `denied`. */

@@ -18,7 +18,8 @@ export interface Entry {
 }
 
 /** `unknown`: no answer in time; it may be stored. */
-export type Write = { readonly kind: 'written'; readonly revision: number } | { readonly kind: 'conflict' } | { readonly kind: 'unknown' };
+export type Write =
+  { readonly kind: 'written'; readonly revision: number } | { readonly kind: 'conflict' } | { readonly kind: 'unknown' };
 
 /** Subjects that the server lists at once, and values that it gives at once. */
 const keysMax = 100_000;
@@ -74,7 +75,10 @@ export function writeEntry(link: Link, bucket: string, key: string, entry: Entry
 
 async function publish(link: Link, subject: string, value: string, headerBlock: Buffer): Promise<Write> {
   try {
-    const answer = JSON.parse((await request(link, subject, value, { headerBlock })).string()) as { seq: number; error?: ApiError };
+    const answer = JSON.parse((await request(link, subject, value, { headerBlock })).string()) as {
+      seq: number;
+      error?: ApiError;
+    };
     if (answer.error === undefined) return { kind: 'written', revision: answer.seq };
     if (isWrongRevision(answer.error)) return { kind: 'conflict' };
     throw faultOfApi(answer.error, 'unexpected');

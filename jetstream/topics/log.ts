@@ -19,7 +19,10 @@ const secondMs = 1_000;
 const payloadMaxUnknown = 1_048_576;
 
 /** What became of the records of one partition. */
-export type PushGroup = { readonly partition: number; /** Which of the pushed records they are. */ readonly indexes: readonly number[] } & (
+export type PushGroup = {
+  readonly partition: number;
+  /** Which of the pushed records they are. */ readonly indexes: readonly number[];
+} & (
   | { readonly status: 'accepted'; /** In the order of `indexes`. */ readonly offsets: readonly number[] }
   | { readonly status: 'rejected' | 'uncertain'; readonly error: TopicError | ReplayFault }
 );

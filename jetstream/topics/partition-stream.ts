@@ -1,7 +1,7 @@
 import type { LogEnds } from '../../core/group.ts';
 import { hardLimits, type Topic } from '../../core/topic.ts';
 import { TopicError } from '../../core/topic-errors.ts';
-import { callApi, callApiOrThrow } from '../api.ts';
+import { callApi } from '../api.ts';
 import { apiCode, faultOfApi } from '../faults.ts';
 import type { Link } from '../link.ts';
 import { incarnationOf, type StreamInfo } from '../stream.ts';
@@ -83,15 +83,4 @@ export async function readBounds(link: Link, { topic, partition, stream, incarna
   const next = state.last_seq;
   const hot = state.messages === 0 ? next : state.first_seq - 1;
   return { partition, oldest: hot, hot, next, bytes: state.bytes };
-}
-
-/** Names of streams of partitions, of whatever topic. */
-export async function listPartitionStreams(link: Link, id: string): Promise<string[]> {
-  const answer = await callApiOrThrow<{ streams: string[] | null }>(
-    link,
-    'STREAM.NAMES',
-    { subject: recordSubject(id, 0, '*').replace('.0.', '.*.') },
-    'unexpected',
-  );
-  return answer.streams ?? [];
 }

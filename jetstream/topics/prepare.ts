@@ -27,7 +27,12 @@ export interface Prepared extends PreparedRecord {
 const envelopeBytes = 512;
 
 /** Checks one partition's records of a push. Throws TopicError: then nothing of the group may be stored. */
-export function prepareGroup(records: readonly PushRecord[], topic: Topic, hooks: TopicHooks, serverBytesMax: number): Prepared[] {
+export function prepareGroup(
+  records: readonly PushRecord[],
+  topic: Topic,
+  hooks: TopicHooks,
+  serverBytesMax: number,
+): Prepared[] {
   if (records.length > pushRecordsMax) {
     throw new TopicError('too_many_records', `${groupDigits(records.length)}; at most ${pushRecordsMax}`);
   }
@@ -35,7 +40,10 @@ export function prepareGroup(records: readonly PushRecord[], topic: Topic, hooks
   for (const [i, { bytes }] of prepared.entries()) {
     const most = Math.min(topic.quota.maxRecordBytes, serverBytesMax - envelopeBytes);
     if (bytes > most) {
-      throw new TopicError('record_too_large', `record ${i + 1} of the group: ${groupDigits(bytes)} bytes; at most ${groupDigits(most)}`);
+      throw new TopicError(
+        'record_too_large',
+        `record ${i + 1} of the group: ${groupDigits(bytes)} bytes; at most ${groupDigits(most)}`,
+      );
     }
   }
   const total = prepared.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -79,7 +87,8 @@ function payloadOf({ payload, payloadJson }: PushRecord, place: string): Buffer 
 /** What a payload throws while it is written down is its caller's mistake, and one of this record only. */
 function serialised(payload: unknown): string | undefined {
   try {
-    return JSON.stringify(payload) as string | undefined;
+    const text: unknown = JSON.stringify(payload);
+    return typeof text === 'string' ? text : undefined;
   } catch {
     return undefined;
   }

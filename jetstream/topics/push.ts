@@ -59,10 +59,9 @@ export async function pushIntoPartition(
   return { status: 'accepted', offsets: subjects.map((subject) => answer.offsets.get(subject)!), stored: answer.stored };
 }
 
-type Answer = { readonly status: 'accepted'; readonly offsets: ReadonlyMap<string, number>; readonly stored: number } | Exclude<
-  PushAnswer,
-  { status: 'accepted' }
->;
+type Answer =
+  | { readonly status: 'accepted'; readonly offsets: ReadonlyMap<string, number>; readonly stored: number }
+  | Exclude<PushAnswer, { status: 'accepted' }>;
 
 type Sent =
   | { readonly kind: 'stored'; readonly last: number }
@@ -134,7 +133,8 @@ class Push {
     const last = missing.length - 1;
     try {
       for (const [i, { subject, headers, payload }] of missing.entries()) {
-        if (i < last) this.#link.nc.publish(subject, payload, { headers: verbatim(batchHeaders(batch, i + 1, headers, false)) });
+        if (i < last)
+          this.#link.nc.publish(subject, payload, { headers: verbatim(batchHeaders(batch, i + 1, headers, false)) });
       }
       const { subject, headers, payload } = missing[last]!;
       const options = {

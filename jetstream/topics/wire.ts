@@ -16,9 +16,10 @@ export function hashOfKey(deduplicationKey: string): string {
 }
 
 export function keyHeaders(partitionKey: string, deduplicationKey: string): string {
-  return (
-    `${partitionKeyHeader}: ${headerText(partitionKey)}\r\n` + `${deduplicationKeyHeader}: ${headerText(deduplicationKey)}\r\n`
-  );
+  return [
+    `${partitionKeyHeader}: ${headerText(partitionKey)}\r\n`,
+    `${deduplicationKeyHeader}: ${headerText(deduplicationKey)}\r\n`,
+  ].join('');
 }
 
 /** As it is where that is safe, else as a JSON string: clients trim values and break lines. */
@@ -43,7 +44,6 @@ export interface TopicRecord {
   readonly appendedAt: string;
 }
 
-/** null when the message is no record of a topic. */
 export function readTopicRecord({ headerBlock, body }: DirectMessage): TopicRecord {
   const headers = headerBlock.toString('utf8');
   const sequence = Number.parseInt(headerValue(headers, 'Nats-Sequence'), 10);

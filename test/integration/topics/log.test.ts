@@ -72,12 +72,28 @@ describe('append', () => {
 
   test('keys and payloads come back exactly', async () => {
     topic = await addTopic(topics);
-    const odd = ['', ' ', 'a b', ' lead', 'trail ', '"quoted"', 'é😀日本', 'a\r\nX-Evil: 1', '\u007f\u0000', 'a:b.c*d>e', '{"a":1}'];
+    const odd = [
+      '',
+      ' ',
+      'a b',
+      ' lead',
+      'trail ',
+      '"quoted"',
+      'é😀日本',
+      'a\r\nX-Evil: 1',
+      '\u007f\u0000',
+      'a:b.c*d>e',
+      '{"a":1}',
+    ];
     const pushed = odd.map((key) => ({ partitionKey: key, deduplicationKey: `${key}!`, payload: { key } }));
-    pushed.push(...odd.filter((key) => key !== '').map((key) => ({ partitionKey: 'k', deduplicationKey: key, payload: { key } })));
+    pushed.push(
+      ...odd.filter((key) => key !== '').map((key) => ({ partitionKey: 'k', deduplicationKey: key, payload: { key } })),
+    );
     await topic.push(pushed);
     const { records: read } = await topic.read(at(0));
-    expect(read.map(({ partitionKey, deduplicationKey, payload }) => ({ partitionKey, deduplicationKey, payload }))).toEqual(pushed);
+    expect(read.map(({ partitionKey, deduplicationKey, payload }) => ({ partitionKey, deduplicationKey, payload }))).toEqual(
+      pushed,
+    );
     expect(read[0]!.appendedAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/);
     await topic.push([{ partitionKey: 'k', payloadJson: ' {"id": 7088992364139642880, "price": 1.10}' }]);
     const last = (await topic.read(at(pushed.length))).records[0]!;
@@ -243,7 +259,11 @@ describe('registry', () => {
     expect((await topics.list()).map((one) => one.name)).toContain(name);
     const again = await topics.open(name);
     expect(again.topic).toEqual(made.topic);
-    expect(again.topic).toMatchObject({ partitions: 2, hashVersion: 'fnv1a-utf16-v1', hot: { maxRecords: 10, maxAgeSeconds: 604_800 } });
+    expect(again.topic).toMatchObject({
+      partitions: 2,
+      hashVersion: 'fnv1a-utf16-v1',
+      hot: { maxRecords: 10, maxAgeSeconds: 604_800 },
+    });
     await topics.delete(name);
     expect((await errorOf(topics.open(name))).code).toBe('topic_missing');
     expect((await errorOf(topics.delete(name))).code).toBe('topic_missing');

@@ -1,4 +1,12 @@
-import { connectTopics, TopicError, type PushGroup, type TopicHandle, type TopicOptions, type Topics, type TopicsOptions } from '../../../client/topics.ts';
+import {
+  connectTopics,
+  TopicError,
+  type PushGroup,
+  type TopicHandle,
+  type TopicOptions,
+  type Topics,
+  type TopicsOptions,
+} from '../../../client/topics.ts';
 import { atFileEnd } from '../../support/file-end.ts';
 import { natsUrl, uniqueName } from '../../support/servers.ts';
 

@@ -39,7 +39,9 @@ describe('settings', () => {
 
   test('everything wrong is said at once', () => {
     const wrong = { partitions: 0, hot: { maxBytes: 1_073_741_825, maxRecords: 1.5 }, quota: { recordsPerSecond: -1 } };
-    expect(() => checkSettings(wrong)).toThrow(/partitions is 0.*maxRecords is 1\.5.*maxBytes is 1073741825.*recordsPerSecond is -1/);
+    expect(() => checkSettings(wrong)).toThrow(
+      /partitions is 0.*maxRecords is 1\.5.*maxBytes is 1073741825.*recordsPerSecond is -1/,
+    );
   });
 
   test('hard limits lie above the soft ones', () => {
