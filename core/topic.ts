@@ -75,10 +75,17 @@ const overloadRecords = 50_000;
 /** Partition and deduplication keys, in bytes of UTF-8. */
 export const keyBytesMax = 1_024;
 const nameBytesMax = 64;
+/** What subject and headers of a record take at most, beside its keys and payload. */
+export const envelopeBytes = 512;
 
-/** Limits of a partition's stream: above the soft ones, so that nothing is refused before a sweep had its chance. */
-export function hardLimits(hot: HotBounds): { readonly records: number; readonly bytes: number } {
-  return { records: hot.maxRecords + overloadRecords, bytes: 2 * hot.maxBytes };
+/** Limits of a partition: above the soft ones, so that nothing is refused before a sweep had its chance. */
+export function hardRecords(hot: HotBounds): number {
+  return hot.maxRecords + overloadRecords;
+}
+
+/** Whether so many records with so many stored bytes are more than twice the payload that may stay hot. */
+export function isOverBytes(hot: HotBounds, { records, bytes }: { readonly records: number; readonly bytes: number }): boolean {
+  return bytes - records * envelopeBytes > 2 * hot.maxBytes;
 }
 
 /** Throws `setting_invalid` naming everything that is wrong. */

@@ -1,7 +1,7 @@
 import { ReplayFault } from '../../core/errors.ts';
 import { groupByPartition } from '../../core/partition.ts';
 import { shown } from '../../core/problems.ts';
-import type { Topic } from '../../core/topic.ts';
+import { isOverBytes, type Topic } from '../../core/topic.ts';
 import { TopicError } from '../../core/topic-errors.ts';
 import { withFaults, type Link } from '../link.ts';
 import type { TopicHooks } from './hooks.ts';
@@ -16,6 +16,8 @@ import { Slots } from './slots.ts';
 const pushesAtOnce = 16;
 const pushesWaitingMax = 20_000;
 const secondMs = 1_000;
+/** How old the known size of a partition may be when a push goes by it. */
+const sizeMsMax = 1_000;
 const payloadMaxUnknown = 1_048_576;
 
 /** What became of the records of one partition. */
@@ -34,6 +36,7 @@ export class TopicLog {
   readonly #link: Link;
   readonly #hooks: TopicHooks;
   readonly #slots: readonly Slots[];
+  readonly #sizes = new Map<number, { readonly atMs: number; readonly isFull: Promise<boolean> }>();
   #second = { startMs: 0, records: 0 };
 
   constructor(link: Link, { topic, partitions }: OpenedTopic, hooks: TopicHooks) {
@@ -75,13 +78,27 @@ export class TopicLog {
       const serverBytesMax = this.#link.nc.info?.max_payload ?? payloadMaxUnknown;
       const prepared = prepareGroup(records, this.topic, this.#hooks, serverBytesMax);
       this.#spend(records.length);
-      const push = () => pushIntoPartition(this.#link, this.partitions[partition]!, prepared);
+      const push = () => pushIntoPartition(this.#link, this.partitions[partition]!, prepared, () => this.#isFull(partition));
       const answer = await this.#slots[partition]!.run(push);
       return answer ?? { status: 'rejected', error: new TopicError('partition_busy') };
     } catch (error) {
       if (error instanceof TopicError || error instanceof ReplayFault) return { status: 'rejected', error };
       throw error;
     }
+  }
+
+  /** By bytes; records are counted by the server. Throws `topic_broken`. */
+  async #isFull(partition: number): Promise<boolean> {
+    const nowMs = Date.now();
+    let size = this.#sizes.get(partition);
+    if (size === undefined || nowMs - size.atMs >= sizeMsMax) {
+      const bounds = readBounds(this.#link, this.partitions[partition]!);
+      const isFull = bounds.then(({ hot, next, bytes }) => isOverBytes(this.topic.hot, { records: next - hot, bytes }));
+      size = { atMs: nowMs, isFull };
+      this.#sizes.set(partition, size);
+      isFull.catch(() => this.#sizes.delete(partition));
+    }
+    return await size.isFull;
   }
 
   /** Throws `quota_exceeded`. */

@@ -1,5 +1,5 @@
 import type { LogEnds } from '../../core/group.ts';
-import { hardLimits, type Topic } from '../../core/topic.ts';
+import { hardRecords, type Topic } from '../../core/topic.ts';
 import { TopicError } from '../../core/topic-errors.ts';
 import { callApi } from '../api.ts';
 import { apiCode, faultOfApi } from '../faults.ts';
@@ -41,7 +41,6 @@ export function recordSubject(id: string, partition: number, hash: string): stri
 /** Creates the stream of one partition. Resolves to its incarnation. */
 export async function createPartition(link: Link, topic: Topic, partition: number): Promise<string> {
   const name = streamName(topic.id, partition);
-  const { records, bytes } = hardLimits(topic.hot);
   const config = {
     name,
     subjects: [recordSubject(topic.id, partition, '*')],
@@ -50,8 +49,9 @@ export async function createPartition(link: Link, topic: Topic, partition: numbe
     num_replicas: 1,
     // Overload is refused; the server itself never takes a record away.
     discard: 'new',
-    max_msgs: records,
-    max_bytes: bytes,
+    max_msgs: hardRecords(topic.hot),
+    // The server would set max_bytes aside when the stream is made: gigabytes for an empty topic. Pushes look at the size instead.
+    max_bytes: -1,
     max_age: 0,
     deny_delete: true,
     allow_direct: true,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hasLoneSurrogate } from '../../core/json-token.ts';
 import { isStrictJson } from '../../core/payload.ts';
 import { groupDigits } from '../../core/problems.ts';
-import { keyBytesMax, pushRecordsMax, type Topic } from '../../core/topic.ts';
+import { envelopeBytes, keyBytesMax, pushRecordsMax, type Topic } from '../../core/topic.ts';
 import { TopicError } from '../../core/topic-errors.ts';
 import type { TopicHooks } from './hooks.ts';
 import type { PreparedRecord } from './push.ts';
@@ -22,9 +22,6 @@ export interface PushRecord {
 export interface Prepared extends PreparedRecord {
   readonly bytes: number;
 }
-
-/** Room for subject and headers in the server's limit of a message. */
-const envelopeBytes = 512;
 
 /** Checks one partition's records of a push. Throws TopicError: then nothing of the group may be stored. */
 export function prepareGroup(

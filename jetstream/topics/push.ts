@@ -44,6 +44,7 @@ export async function pushIntoPartition(
   link: Link,
   { topic, partition, stream }: Partition,
   records: readonly PreparedRecord[],
+  isFull: () => Promise<boolean>,
 ): Promise<PushAnswer> {
   const entries = new Map<string, Entry>();
   const subjects = records.map(({ partitionKey, deduplicationKey, payload }) => {
@@ -53,8 +54,7 @@ export async function pushIntoPartition(
     }
     return subject;
   });
-  const attempt = new Push(link, stream, [...entries.values()]);
-  const answer = await attempt.run();
+  const answer = await new Push(link, stream, [...entries.values()], isFull).run();
   if (answer.status !== 'accepted') return answer;
   return { status: 'accepted', offsets: subjects.map((subject) => answer.offsets.get(subject)!), stored: answer.stored };
 }
@@ -67,6 +67,8 @@ type Sent =
   | { readonly kind: 'stored'; readonly last: number }
   /** A deduplication key is there already; nothing was stored. */
   | { readonly kind: 'duplicates' }
+  /** No room; nothing was stored. */
+  | { readonly kind: 'full' }
   /** Nothing was stored; another attempt may succeed. */
   | { readonly kind: 'later'; readonly error: TopicError | ReplayFault }
   | { readonly kind: 'refused'; readonly error: TopicError | ReplayFault }
@@ -77,14 +79,16 @@ class Push {
   readonly #link: Link;
   readonly #stream: string;
   readonly #entries: readonly Entry[];
+  readonly #isFull: () => Promise<boolean>;
   readonly #offsets = new Map<string, number>();
   readonly #deadline = Date.now() + pushTimeoutMs;
   #lookups = 0;
 
-  constructor(link: Link, stream: string, entries: readonly Entry[]) {
+  constructor(link: Link, stream: string, entries: readonly Entry[], isFull: () => Promise<boolean>) {
     this.#link = link;
     this.#stream = stream;
     this.#entries = entries;
+    this.#isFull = isFull;
   }
 
   /** An attempt that had no answer makes the push uncertain until a later one finds or stores everything. */
@@ -107,12 +111,15 @@ class Push {
     }
   }
 
-  async #attempt(missing: readonly Entry[]): Promise<'found' | Exclude<Sent, { kind: 'duplicates' }>> {
+  async #attempt(missing: readonly Entry[]): Promise<'found' | Exclude<Sent, { kind: 'duplicates' | 'full' }>> {
     try {
-      const sent = await this.#publish(missing);
-      if (sent.kind !== 'duplicates') return sent;
+      const sent = (await this.#isFull()) ? ({ kind: 'full' } as const) : await this.#publish(missing);
+      if (sent.kind !== 'duplicates' && sent.kind !== 'full') return sent;
+      // Also where there is no room: what an earlier push stored is there, and must not be called rejected.
       if (await this.#lookUp(missing)) return 'found';
-      return { kind: 'later', error: new TopicError('partition_busy') };
+      return sent.kind === 'full'
+        ? { kind: 'refused', error: new TopicError('partition_full') }
+        : { kind: 'later', error: new TopicError('partition_busy') };
     } catch (error) {
       // Only reading throws: whatever was sent before has had its answer.
       const fault = faultOfClient(error);
@@ -209,7 +216,7 @@ function readAnswer(text: string): Sent {
     return { kind: 'later', error: new TopicError('partition_busy') };
   }
   if (code === apiCode.storeFailed && /maximum (?:messages|bytes) exceeded/.test(error.description ?? '')) {
-    return { kind: 'refused', error: new TopicError('partition_full') };
+    return { kind: 'full' };
   }
   if (code === apiCode.messageTooLarge || code === apiCode.headerTooLarge) {
     return { kind: 'refused', error: new TopicError('record_too_large') };

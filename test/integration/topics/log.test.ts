@@ -249,6 +249,27 @@ describe('hard limit', () => {
     expect(await topic.push(records('c'))).toMatchObject([{ status: 'rejected', error: { code: 'partition_full' } }]);
     expect(payloadsOf(await topic.read(at(0)))).toEqual(['a', 'b']);
   });
+
+  test('by bytes: twice the payload that may stay hot', async () => {
+    topic = await addTopic(topics, { hot: { maxBytes: 10_000 } });
+    const ten = () => topic.push(records(...Array.from({ length: 10 }, () => 'x'.repeat(1_000))));
+    const statuses: string[] = [];
+    // The size that a push goes by may be a second old.
+    while (statuses.at(-1) !== 'rejected' && statuses.length < 1_000) statuses.push((await ten())[0]!.status);
+    expect(statuses.length).toBeGreaterThan(2);
+    expect(await ten()).toMatchObject([{ status: 'rejected', error: { code: 'partition_full' } }]);
+    const stored = (await topic.bounds())[0]!.next;
+    expect(stored).toBe(10 * (statuses.length - 1));
+  });
+
+  test('what was stored before is accepted again, full or not; beside it nothing new is', async () => {
+    topic = await addTopic(topics);
+    await topic.push(keyed('a', 'b'));
+    await limitStream(topic, { max_msgs: 2 });
+    expect(offsetsOf(await topic.push(keyed('b', 'a')))).toEqual([1, 0]);
+    expect(await topic.push(keyed('a', 'new'))).toMatchObject([{ status: 'rejected', error: { code: 'partition_full' } }]);
+    expect(await topic.bounds()).toMatchObject([{ next: 2 }]);
+  });
 });
 
 describe('registry', () => {

@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkName, checkSettings, decodeName, encodeName, hardLimits, topicDefaults } from '../../../core/topic.ts';
+import {
+  checkName,
+  checkSettings,
+  decodeName,
+  encodeName,
+  hardRecords,
+  isOverBytes,
+  topicDefaults,
+} from '../../../core/topic.ts';
 import { TopicError, topicErrorCatalogue } from '../../../core/topic-errors.ts';
 import { isNewEnough } from '../../../jetstream/topics/server.ts';
 
@@ -45,7 +53,10 @@ describe('settings', () => {
   });
 
   test('hard limits lie above the soft ones', () => {
-    expect(hardLimits(topicDefaults.hot)).toEqual({ records: 100_000, bytes: 512 * 1_048_576 });
+    const { hot } = topicDefaults;
+    expect(hardRecords(hot)).toBe(100_000);
+    expect(isOverBytes(hot, { records: 1_000, bytes: 2 * hot.maxBytes + 512_000 })).toBe(false);
+    expect(isOverBytes(hot, { records: 1_000, bytes: 2 * hot.maxBytes + 512_001 })).toBe(true);
   });
 });
 
