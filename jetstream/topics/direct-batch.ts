@@ -9,6 +9,8 @@ import type { Link } from '../link.ts';
 const silenceMaxMs = 5_000;
 const noContent = 204;
 const notFound = 404;
+const versionBytes = 'NATS/1.0'.length;
+const carriageReturn = 0x0d;
 const lastHeaders = '\r\nNats-Num-Pending: ';
 
 export interface DirectMessage {
@@ -53,7 +55,7 @@ export function directGetBatch(
         silence.refresh();
         const envelope = openEnvelope(message);
         const headerBlock = headerBlockOf(envelope);
-        const { code } = readStatus(headerBlock);
+        const code = hasStatus(headerBlock) ? readStatus(headerBlock).code : 0;
         // A stored message may have a status of its own in its first line; only a message has the server's sequence header.
         if (code === 0 || headerBlock.includes('\r\nNats-Sequence: ')) return receive({ headerBlock, body: bodyOf(envelope) });
         if (code === noContent) return end(() => resolve({ pending: pendingOf(headerBlock), found: true }));
@@ -74,6 +76,11 @@ export function directGetBatch(
     signal?.addEventListener('abort', onAbort, { once: true });
     link.nc.publish(subject, JSON.stringify(body), { reply: inbox });
   });
+}
+
+/** Quick, since it runs for each message: whether anything follows `NATS/1.0`. */
+function hasStatus(headerBlock: Buffer): boolean {
+  return headerBlock[versionBytes] !== carriageReturn;
 }
 
 function pendingOf(headerBlock: Buffer): number {

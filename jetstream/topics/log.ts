@@ -87,18 +87,19 @@ export class TopicLog {
     }
   }
 
-  /** By bytes; records are counted by the server. Throws `topic_broken`. */
-  async #isFull(partition: number): Promise<boolean> {
+  /** By bytes; records are counted by the server. Only the first push waits for the answer. Throws `topic_broken`. */
+  #isFull(partition: number): Promise<boolean> {
     const nowMs = Date.now();
-    let size = this.#sizes.get(partition);
-    if (size === undefined || nowMs - size.atMs >= sizeMsMax) {
-      const bounds = readBounds(this.#link, this.partitions[partition]!);
-      const isFull = bounds.then(({ hot, next, bytes }) => isOverBytes(this.topic.hot, { records: next - hot, bytes }));
-      size = { atMs: nowMs, isFull };
-      this.#sizes.set(partition, size);
-      isFull.catch(() => this.#sizes.delete(partition));
-    }
-    return await size.isFull;
+    const known = this.#sizes.get(partition);
+    if (known !== undefined && nowMs - known.atMs < sizeMsMax) return known.isFull;
+    const bounds = readBounds(this.#link, this.partitions[partition]!);
+    const isFull = bounds.then(({ hot, next, bytes }) => isOverBytes(this.topic.hot, { records: next - hot, bytes }));
+    this.#sizes.set(partition, { atMs: nowMs, isFull: known === undefined ? isFull : known.isFull });
+    isFull.then(
+      () => this.#sizes.set(partition, { atMs: nowMs, isFull }),
+      () => this.#sizes.delete(partition),
+    );
+    return known?.isFull ?? isFull;
   }
 
   /** Throws `quota_exceeded`. */

@@ -45,29 +45,28 @@ export interface TopicRecord {
 }
 
 export function readTopicRecord({ headerBlock, body }: DirectMessage): TopicRecord {
-  const headers = headerBlock.toString('utf8');
-  const sequence = Number.parseInt(headerValue(headers, 'Nats-Sequence'), 10);
-  return new StoredRecord(sequence - 1, headers, body);
+  const sequence = Number.parseInt(headerValue(headerBlock.toString('latin1'), 'Nats-Sequence'), 10);
+  return new StoredRecord(sequence - 1, headerBlock, body);
 }
 
 /** Keys and time are read when they are asked for: most of the cost of a record, and many readers need none of them. */
 class StoredRecord implements TopicRecord {
   readonly offset: number;
   readonly payloadBytes: Uint8Array;
-  readonly #headers: string;
+  readonly #headerBlock: Buffer;
 
-  constructor(offset: number, headers: string, body: Uint8Array) {
+  constructor(offset: number, headerBlock: Buffer, body: Uint8Array) {
     this.offset = offset;
     this.payloadBytes = body;
-    this.#headers = headers;
+    this.#headerBlock = headerBlock;
   }
 
   get partitionKey(): string {
-    return textOf(headerValue(this.#headers, partitionKeyHeader));
+    return textOf(headerValue(this.#headerBlock.toString('utf8'), partitionKeyHeader));
   }
 
   get deduplicationKey(): string {
-    return textOf(headerValue(this.#headers, deduplicationKeyHeader));
+    return textOf(headerValue(this.#headerBlock.toString('utf8'), deduplicationKeyHeader));
   }
 
   get payload(): unknown {
@@ -75,7 +74,7 @@ class StoredRecord implements TopicRecord {
   }
 
   get appendedAt(): string {
-    return formatTime(timeNanos(headerValue(this.#headers, 'Nats-Time-Stamp')));
+    return formatTime(timeNanos(headerValue(this.#headerBlock.toString('utf8'), 'Nats-Time-Stamp')));
   }
 }
 
