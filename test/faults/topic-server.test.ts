@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { connectTopics, type PushGroup, type TopicHandle, type Topics } from '../../client/topics.ts';
+import { topicsNatsMinimum } from '../../scripts/servers/locate.ts';
 import { startNats, type NatsServer } from '../../scripts/servers/nats.ts';
 import { keyed, offsetsOf, payloadsOf } from '../integration/topics/topics.ts';
 import { atFileEnd } from '../support/file-end.ts';
@@ -7,7 +8,7 @@ import { atFileEnd } from '../support/file-end.ts';
 const first = { partition: 0 };
 
 async function ownServer(): Promise<{ server: NatsServer; topics: Topics; topic: TopicHandle }> {
-  const server = await startNats();
+  const server = await startNats({ minimum: topicsNatsMinimum });
   atFileEnd(() => server.stop());
   const topics = await clientOf(server);
   return { server, topics, topic: await topics.create('orders', { partitions: 1 }) };

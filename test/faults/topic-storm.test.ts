@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { connectTopics, type TopicHandle } from '../../client/topics.ts';
+import { topicsNatsMinimum } from '../../scripts/servers/locate.ts';
 import { startNats } from '../../scripts/servers/nats.ts';
 import { atFileEnd } from '../support/file-end.ts';
 import type { ClientOrder, ClientReport } from '../support/topic-client.ts';
@@ -26,7 +27,7 @@ test(
   'nothing is lost, doubled or reused when clients and server are killed',
   { timeout: long ? 3_600_000 : 600_000 },
   async () => {
-    const server = await startNats();
+    const server = await startNats({ minimum: topicsNatsMinimum });
     atFileEnd(() => server.stop());
     const topics = await connectTopics({ env: { NATS_URL: server.url } });
     atFileEnd(() => topics.close());
