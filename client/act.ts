@@ -18,6 +18,7 @@ const actions: { readonly [V in Verb]: () => Promise<Action<V>> } = {
   check: async () => (await import('./commands/check.ts')).check,
   worker: async () => (await import('./commands/worker.ts')).worker,
   dev: async () => (await import('./commands/dev.ts')).dev,
+  topic: async () => (await import('./commands/topic.ts')).topic,
 };
 
 export async function act({ verb, options }: Invocation, terminal: Terminal): Promise<ExitStatus> {

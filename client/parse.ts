@@ -16,7 +16,10 @@ import type { ReportOptions } from './commands/report.ts';
 import type { ResumeOptions } from './commands/resume.ts';
 import type { StatusOptions } from './commands/status.ts';
 import type { WorkerOptions } from './commands/worker.ts';
+import type { TopicOptions } from './commands/topic.ts';
 import { exitStatuses } from './exit.ts';
+import { wholeNumber, withExamples } from './options.ts';
+import { topic } from './topic-verbs.ts';
 import type { ReplayName } from './which.ts';
 
 /** What each command is given. Reading the command line decides nothing else; see act.ts. */
@@ -33,6 +36,7 @@ export interface Invocations {
   readonly check: CheckOptions;
   readonly worker: WorkerOptions;
   readonly dev: DevOptions;
+  readonly topic: TopicOptions;
 }
 
 export type Verb = keyof Invocations;
@@ -52,17 +56,6 @@ export function parseCommandLine(words: readonly string[], output: Output): Invo
   return invocation;
 }
 
-export interface Example {
-  readonly command: string;
-  readonly does: string;
-}
-
-const examples = new WeakMap<Command, readonly Example[]>();
-
-export function examplesOf(command: Command): readonly Example[] {
-  return examples.get(command) ?? [];
-}
-
 /** The whole command line; `found` is told what was asked for. */
 export function createProgram(found: (invocation: Invocation) => void, output: Output): Command {
   const program = new Command('replay-stream');
@@ -77,12 +70,13 @@ export function createProgram(found: (invocation: Invocation) => void, output: O
     // Otherwise --json after a verb would be taken for the main form's.
     .enablePositionalOptions();
   mainForm(program, found);
-  for (const define of [status, list, pause, resume, cancel, rate, decide, report, check, worker, dev]) define(program, found);
+  for (const define of [status, list, pause, resume, cancel, rate, decide, report, check, worker, dev, topic])
+    define(program, found);
   program.addHelpText('after', `\n${exitText()}`);
   return program;
 }
 
-type Found = (invocation: Invocation) => void;
+export type Found = (invocation: Invocation) => void;
 
 interface MainFlags {
   readonly dryRun?: true;
@@ -386,19 +380,6 @@ function nameOf(verb: Command, words: readonly string[]): ReplayName {
   const [first, second, ...rest] = words;
   if (first === undefined || rest.length > 0) return verb.error('error: expected an ID, or STREAM DURABLE');
   return second === undefined ? [first] : [first, second];
-}
-
-function wholeNumber(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`Expected a whole number from ${groupDigits(min)} to ${groupDigits(max)}`);
-  };
-}
-
-function withExamples(command: Command, list: readonly Example[]): void {
-  examples.set(command, list);
-  command.addHelpText('after', `\nExamples:\n${list.map(({ command: line, does }) => `  # ${does}\n  ${line}`).join('\n')}`);
 }
 
 function exitText(): string {

@@ -1,5 +1,6 @@
 import { ErrorCode, NatsError } from 'nats';
 import { ReplayFault, type FaultCode } from '../core/errors.ts';
+import { TopicError } from '../core/topic-errors.ts';
 
 /** The one place where errors of the NATS client and of the JetStream API become faults. Nothing of their texts is kept: they
  *  may hold subjects and addresses. */
@@ -8,6 +9,7 @@ import { ReplayFault, type FaultCode } from '../core/errors.ts';
 export interface ApiError {
   readonly code: number;
   readonly err_code?: number;
+  readonly description?: string;
 }
 
 /** JetStream API error codes that this folder tells apart. */
@@ -28,6 +30,7 @@ export const apiCode = {
   messageTooLarge: 10054,
   streamNotFound: 10059,
   streamNotMatch: 10060,
+  wrongLastSequence: 10071,
   notEnabled: 10076,
   storeFailed: 10077,
   consumerExistingActive: 10105,
@@ -37,9 +40,12 @@ export const apiCode = {
   consumerOffline: 10119,
   maxAckPendingExceeded: 10121,
   consumerExists: 10148,
+  wrongLastSequenceConstant: 10164,
+  batchIncomplete: 10176,
   inactiveThresholdExceeded: 10153,
   streamOfflineReason: 10194,
   consumerOfflineReason: 10195,
+  batchesInflight: 10210,
 } as const;
 
 const passing: ReadonlySet<number> = new Set([
@@ -73,7 +79,7 @@ export function isNoResponders(error: unknown): boolean {
 
 /** Anything that the client throws. Faults and aborts pass through as they are. */
 export function faultOfClient(error: unknown): Error {
-  if (error instanceof ReplayFault) return error;
+  if (error instanceof ReplayFault || error instanceof TopicError) return error;
   if (!(error instanceof NatsError)) return new ReplayFault('unexpected', undefined, { cause: error });
   const fault = (code: FaultCode, detail?: string) => new ReplayFault(code, detail);
   switch (error.code as ErrorCode) {

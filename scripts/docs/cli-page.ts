@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { exitStatuses } from '../../client/exit.ts';
-import { createProgram, examplesOf } from '../../client/parse.ts';
+import { examplesOf } from '../../client/options.ts';
+import { createProgram } from '../../client/parse.ts';
 import { code, page, table } from './markdown.ts';
 
 export function cliPage(): string {
@@ -14,7 +15,7 @@ export function cliPage(): string {
 ${program.description()}
 
 Results go to standard output, everything else (progress, problems, what to do next) to standard error. \`--json\` prints exactly
-one JSON object on standard output. Where Temporal is, is read from \`TEMPORAL_ADDRESS\`, \`TEMPORAL_NAMESPACE\` and the other
+one JSON object on standard output (verbs of \`topic\`: one line per group, partition or record). Where Temporal is, is read from \`TEMPORAL_ADDRESS\`, \`TEMPORAL_NAMESPACE\` and the other
 settings of the \`temporal\` command. ID is a workflow id such as \`replay:ORDERS:orders-replay-2026-05\`; STREAM DURABLE means the
 same, and its dry run where there is no execution.
 
@@ -29,7 +30,7 @@ ${table(['Status', 'Meaning'], statuses)}
 The numbers 3, 4, 5, 130 and 143 come from the main form and from \`status --follow\`. Other verbs end with 0 when they did what they
 were asked, else with 1, or with 2 for wrong usage; \`check\` ends with 2 when a plan with these files could not run.
 
-${program.commands.map((verb) => section(verb, verb.name())).join('\n\n')}
+${program.commands.flatMap(sectionsOf).join('\n\n')}
 `,
   );
 }
@@ -40,6 +41,11 @@ every 10 seconds; Ctrl-C and SIGTERM leave the replay running, and a plan that s
 status 5 (the replay goes on waiting; with \`--json\` the report so far is printed). Problems of plan and target are all shown at
 once, and then nothing was sent to Temporal. When Temporal stops answering, the command keeps trying for 10 minutes; the replay does
 not depend on it.`;
+
+/** A verb, then what stands below it. */
+function sectionsOf(verb: Command): string[] {
+  return [section(verb, verb.name()), ...verb.commands.map((one) => section(one, `${verb.name()} ${one.name()}`))];
+}
 
 function section(command: Command, title: string): string {
   const inputs = command.registeredArguments.map((argument) => [code(argument.name()), argument.description]);
@@ -55,7 +61,9 @@ function section(command: Command, title: string): string {
 }
 
 function usageOf(command: Command): string {
-  return `${command.parent === null ? '' : `${command.parent.name()} `}${command.name()} ${command.usage()}`;
+  const names: string[] = [];
+  for (let at: Command | null = command; at !== null; at = at.parent) names.unshift(at.name());
+  return `${names.join(' ')} ${command.usage()}`;
 }
 
 function optionText({ description, defaultValue, argChoices }: Command['options'][number]): string {

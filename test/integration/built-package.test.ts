@@ -20,6 +20,9 @@ const replayMsMax = 60_000;
 test('the built command and worker replay under plain node', async () => {
   const built = await runProgram(process.execPath, ['scripts/bootstrap.mjs', 'scripts/build.ts'], buildMsMax);
   expect(built).toMatchObject({ status: 0 });
+  const library = "import { connectTopics } from 'durable-replay/topics'; console.log(typeof connectTopics)";
+  const imported = await runProgram(process.execPath, ['--input-type=module', '--eval', library], replayMsMax);
+  expect(imported).toMatchObject({ status: 0, stdout: 'function\n' });
   const folder = await tempDir();
   const env = { ...replayEnvironment(), REPLAY_DATA_ROOT: join(folder, 'data'), REPLAY_METRICS_ADDRESS: 'off' };
   const command = join(projectFolder, 'dist/client/main.js');

@@ -3,7 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { CommanderError } from 'commander';
 import { describe, expect, test } from 'vitest';
-import { createProgram, examplesOf, parseCommandLine, type Invocation } from '../../../client/parse.ts';
+import { examplesOf } from '../../../client/options.ts';
+import { createProgram, parseCommandLine, type Invocation } from '../../../client/parse.ts';
 
 const silent = { out: () => undefined, err: () => undefined };
 
@@ -109,21 +110,56 @@ describe('verbs', () => {
     [['--json', 'status', 'ID'], 'options stand after the verb'],
     [['--execute', 'cancel', 'ID'], 'options stand after the verb'],
     [['status', 'ID', '--execute'], "unknown option '--execute'"],
+    [['topic', 'create', 'x', '--max-age', '7'], 'Expected a time such as 7d'],
+    [['topic', 'create', 'x', '--max-bytes', '1MB'], 'Expected bytes'],
+    [['topic', 'read', 'x', '--from', '0'], "required option '--partition <p>'"],
+    [['topic', 'read', 'x', '--partition', '0', '--from', '-1'], 'whole number'],
+    [['topic', 'reset', 'x', '--group', 'g', '--to', '2026-05-01T10:00:00'], 'as a time it has no offset'],
+    [['topic', 'psuh', 'x'], "unknown command 'psuh'"],
+    [['topic'], 'Usage: replay-stream topic'],
   ])('%j is refused', (words, text) => {
     expect(refused(...words)).toContain(text);
   });
 });
 
+describe('topic', () => {
+  test.each([
+    [['create', 'x'], { kind: 'create', options: { partitions: undefined, hot: { maxAgeSeconds: undefined } } }],
+    [
+      ['create', 'x', '--partitions', '4', '--max-age', '90m', '--max-bytes', '64KiB'],
+      { options: { partitions: 4, hot: { maxAgeSeconds: 5_400, maxBytes: 65_536 } } },
+    ],
+    [['push', 'x'], { kind: 'push', file: '-', split: false }],
+    [['push', 'x', 'f.jsonl', '--split'], { file: 'f.jsonl', split: true }],
+    [['read', 'x', '--partition', '1', '--from', '0'], { kind: 'read', partition: 1, from: 0, limit: 100 }],
+    [['consume', 'x', '--group', 'g', '--partition', '1'], { kind: 'consume', group: 'g', lease: null, onTruncated: 'stop' }],
+    [['consume', 'x', '--group', 'g', '--partition', '1', '--lease'], { lease: { leaseMs: 30_000, parallel: 1 } }],
+    [['commit', 'x', '--group', 'g', '--partition', '0', '--offset', '7', '--handle', 'h'], { nextOffset: 7, handle: 'h' }],
+    [['reset', 'x', '--group', 'g', '--to', 'latest'], { target: { to: 'latest' }, partition: undefined }],
+    [['reset', 'x', '--group', 'g', '--to', '12', '--partition', '3'], { target: { to: 'offset', offset: 12 }, partition: 3 }],
+    [['reset', 'x', '--group', 'g', '--to', '1970-01-01T00:00:01Z'], { target: { to: 'time', timeNanos: 1_000_000_000n } }],
+    [['delete', 'x'], { kind: 'delete' }],
+  ])('%j', (words, action) => {
+    expect(parse('topic', ...words)).toMatchObject({ verb: 'topic', options: { name: 'x', json: false, action } });
+  });
+});
+
 test('every verb has --json and an example that can be typed', () => {
   const program = createProgram(() => undefined, silent);
-  for (const command of [program, ...program.commands]) {
+  const verbs = program.commands.flatMap((verb) => (verb.commands.length > 0 ? verb.commands : [verb]));
+  for (const command of [program, ...verbs]) {
     expect(
       command.options.map(({ long }) => long),
       command.name(),
     ).toContain('--json');
     expect(examplesOf(command).length, command.name()).toBeGreaterThan(0);
     for (const { command: line } of examplesOf(command)) {
-      const words = [...line.replace(/ > .*$/, '').matchAll(/"([^"]*)"|(\S+)/g)].map((match) => match[1] ?? match[2]!);
+      const words = [
+        ...line
+          .replace(/^.* \| /, '')
+          .replace(/ > .*$/, '')
+          .matchAll(/"([^"]*)"|(\S+)/g),
+      ].map((match) => match[1] ?? match[2]!);
       const start = words.indexOf('replay-stream');
       expect(start, line).toBeGreaterThan(-1);
       expect(() => parse(...words.slice(start + 1)), line).not.toThrow();

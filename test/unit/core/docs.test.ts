@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { faultCatalogue } from '../../../core/errors.ts';
 import { rejectCatalogue } from '../../../core/record.ts';
+import { topicErrorCatalogue } from '../../../core/topic-errors.ts';
 import { describeFields, secretSchema } from '../../../core/schema.ts';
 import { staleFiles, writeFiles } from '../../../scripts/docs.ts';
 import { planSchemaText, targetSchemaText } from '../../../scripts/docs/editor-schemas.ts';
@@ -38,7 +39,7 @@ describe('staleness', () => {
 
 test('every code is on the page of errors, and no other', () => {
   const codes = [...errorsPage().matchAll(/^\| `([a-z_]+)` \|/gm)].map((match) => match[1]);
-  expect(codes).toEqual([...Object.keys(faultCatalogue), ...Object.keys(rejectCatalogue)]);
+  expect(codes).toEqual([...Object.keys(faultCatalogue), ...Object.keys(rejectCatalogue), ...Object.keys(topicErrorCatalogue)]);
 });
 
 test('every sink has a section with every field described', () => {

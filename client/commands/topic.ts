@@ -1,0 +1,93 @@
+import { TopicError } from '../../core/topic-errors.ts';
+import type { TopicOptions as TopicCreation } from '../../core/topic.ts';
+import type { ExitStatus } from '../exit.ts';
+import { CommandFailure } from '../failure.ts';
+import type { Terminal } from '../terminal.ts';
+import { connectTopics, type LeaseOptions, type ResetTarget, type Topics } from '../topics.ts';
+import { errorJson, errorText, exitOf } from './topic/errors.ts';
+import { commitOffset, consumePage, resetGroup, showGroups } from './topic/groups.ts';
+import { createTopic, deleteTopic, describeTopic, listTopics, showBounds } from './topic/manage.ts';
+import { pushLines } from './topic/push.ts';
+import { readRecords } from './topic/read.ts';
+
+export interface TopicOptions {
+  /** Empty for `list`. */
+  readonly name: string;
+  readonly json: boolean;
+  readonly action: TopicAction;
+}
+
+export type TopicAction =
+  | { readonly kind: 'create'; readonly options: TopicCreation }
+  | { readonly kind: 'push'; readonly file: string; readonly split: boolean }
+  | { readonly kind: 'read'; readonly partition: number; readonly from: number; readonly limit: number }
+  | ConsumeAction
+  | {
+      readonly kind: 'commit';
+      readonly group: string;
+      readonly partition: number;
+      readonly nextOffset: number;
+      readonly handle: string | undefined;
+    }
+  | { readonly kind: 'reset'; readonly group: string; readonly target: ResetTarget; readonly partition: number | undefined }
+  | { readonly kind: 'groups' | 'bounds' | 'list' | 'describe' | 'delete' };
+
+export interface ConsumeAction {
+  readonly kind: 'consume';
+  readonly group: string;
+  readonly partition: number;
+  readonly limit: number;
+  readonly onTruncated: 'stop' | 'earliest';
+  /** null: read without a lease. */
+  readonly lease: Pick<LeaseOptions, 'leaseMs' | 'parallel' | 'attemptsMax'> | null;
+}
+
+/** What every command below `topic` is given. */
+export interface TopicCommand {
+  readonly topics: Topics;
+  readonly name: string;
+  readonly json: boolean;
+  readonly terminal: Terminal;
+}
+
+export async function topic({ name, json, action }: TopicOptions, terminal: Terminal): Promise<ExitStatus> {
+  try {
+    const topics = await connectTopics();
+    try {
+      return await run({ topics, name, json, terminal }, action);
+    } finally {
+      await topics.close();
+    }
+  } catch (error) {
+    if (!(error instanceof TopicError)) throw error;
+    if (json) terminal.out(JSON.stringify({ error: errorJson(error) }));
+    throw new CommandFailure(errorText(error), exitOf(error.code), { cause: error });
+  }
+}
+
+function run(command: TopicCommand, action: TopicAction): Promise<ExitStatus> {
+  switch (action.kind) {
+    case 'create':
+      return createTopic(command, action.options);
+    case 'push':
+      return pushLines(command, action);
+    case 'read':
+      return readRecords(command, action);
+    case 'consume':
+      return consumePage(command, action);
+    case 'commit':
+      return commitOffset(command, action);
+    case 'reset':
+      return resetGroup(command, action);
+    case 'groups':
+      return showGroups(command);
+    case 'bounds':
+      return showBounds(command);
+    case 'list':
+      return listTopics(command);
+    case 'describe':
+      return describeTopic(command);
+    case 'delete':
+      return deleteTopic(command);
+  }
+}
