@@ -6,6 +6,7 @@ import type { Deps } from './deps.ts';
 import { makeDescribeStream } from './describe-stream.ts';
 import { createFaultLog } from './fault-log.ts';
 import { makeProbeTarget } from './probe-target.ts';
+import { makeRehearse } from './rehearse.ts';
 import { makeRequestCancel } from './request-cancel.ts';
 import { makeWriteReport } from './write-report.ts';
 
@@ -14,6 +15,7 @@ export function createActivities(plain: Deps) {
   const deps = { ...plain, faults: createFaultLog(plain.log) };
   return {
     describeStream: makeDescribeStream(deps),
+    rehearse: makeRehearse(deps),
     deliverBatch: makeDeliverBatch(deps),
     deadLetter: makeDeadLetter(deps),
     acknowledge: makeAcknowledge(deps),

@@ -14,6 +14,7 @@ const actions: { readonly [V in Verb]: () => Promise<Action<V>> } = {
   cancel: async () => (await import('./commands/cancel.ts')).cancel,
   rate: async () => (await import('./commands/rate.ts')).rate,
   decide: async () => (await import('./commands/decide.ts')).decide,
+  approve: async () => (await import('./commands/approve.ts')).approve,
   report: async () => (await import('./commands/report.ts')).report,
   check: async () => (await import('./commands/check.ts')).check,
   worker: async () => (await import('./commands/worker.ts')).worker,

@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { planLimits } from '../core/limits.ts';
 import { groupDigits, nearest } from '../core/problems.ts';
 import type { ReplayState } from '../core/progress.ts';
+import type { ApproveOptions } from './commands/approve.ts';
 import type { CancelOptions } from './commands/cancel.ts';
 import type { CheckOptions } from './commands/check.ts';
 import { decisions } from '../core/run.ts';
@@ -29,6 +30,7 @@ export interface Invocations {
   readonly cancel: CancelOptions;
   readonly rate: RateOptions;
   readonly decide: DecideOptions;
+  readonly approve: ApproveOptions;
   readonly report: ReportOptions;
   readonly check: CheckOptions;
   readonly worker: WorkerOptions;
@@ -77,7 +79,8 @@ export function createProgram(found: (invocation: Invocation) => void, output: O
     // Otherwise --json after a verb would be taken for the main form's.
     .enablePositionalOptions();
   mainForm(program, found);
-  for (const define of [status, list, pause, resume, cancel, rate, decide, report, check, worker, dev]) define(program, found);
+  for (const define of [status, list, pause, resume, cancel, rate, decide, approve, report, check, worker, dev])
+    define(program, found);
   program.addHelpText('after', `\n${exitText()}`);
   return program;
 }
@@ -285,6 +288,31 @@ function decide(program: Command, found: Found): void {
   withExamples(verb, [
     { command: 'replay-stream decide ORDERS orders-replay-2026-05 dead-letter', does: 'these, and no more' },
     { command: 'replay-stream decide replay:ORDERS:orders-replay-2026-05 skip', does: 'leave them out' },
+  ]);
+}
+
+function approve(program: Command, found: Found): void {
+  const verb = controlVerb(program, 'approve', 'let a rehearsed plan write')
+    .description(
+      'Approves what a plan with require_approval has rehearsed: shows it, then asks, or takes the fingerprint that you have seen ' +
+        'before. Refused when the stream, the target or the destination has changed since.',
+    )
+    .requiredOption('--reason <text>', "kept in the run's history and report")
+    .option('--by <name>', 'who approves; default: the user of this machine')
+    .option('--fingerprint <hash>', 'of the rehearsal that you have seen; without it, a person at a terminal is asked')
+    .action((words: string[], flags: { reason: string; by?: string; fingerprint?: string; json?: true }) => {
+      const { reason, by, fingerprint, json } = flags;
+      found({
+        verb: 'approve',
+        options: { name: nameOf(verb, words), reason, by: by ?? null, fingerprint: fingerprint ?? null, json: json === true },
+      });
+    });
+  withExamples(verb, [
+    { command: 'replay-stream approve ORDERS orders-replay-2026-05 --reason INC-42', does: 'look, then say yes' },
+    {
+      command: 'replay-stream approve ORDERS orders-replay-2026-05 --reason INC-42 --fingerprint 0123456789abcdef',
+      does: 'for a script',
+    },
   ]);
 }
 

@@ -1,3 +1,4 @@
+import type { Approved } from './approval.ts';
 import type { Description } from './description.ts';
 import type { Counts, ReplayState } from './progress.ts';
 import type { Reject } from './record.ts';
@@ -24,9 +25,12 @@ export interface Report {
     readonly durable_consumer: string;
     readonly subject_families: readonly string[];
     readonly max_messages: number;
+    readonly window: string | null;
     readonly fingerprint: string;
     readonly resumed: boolean;
   };
+  /** null: the plan asked for none, or it was not given. */
+  readonly approval: Approved | null;
   readonly sink: {
     readonly type: string;
     readonly key: string;

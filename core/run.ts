@@ -1,3 +1,4 @@
+import type { Approved } from './approval.ts';
 import type { Owner } from './consumer.ts';
 import type { Description } from './description.ts';
 import type { FaultCode } from './errors.ts';
@@ -33,6 +34,8 @@ export interface RunState {
   readonly owner: Owner;
   readonly predecessor: Owner | null;
   readonly startedMs: number;
+  /** null: the plan asks for none, or it is still awaited. */
+  approval: Approved | null;
 
   /** Next unsettled sequence, and the consumer sequence that its record must have (null: put the durable back first). */
   cursor: number;
@@ -87,6 +90,7 @@ export function startRun(description: Description, owner: Owner, predecessor: Ow
     owner,
     predecessor,
     startedMs: nowMs,
+    approval: null,
     cursor: description.cursor,
     consumerSequence: null,
     deferred: 0,
@@ -349,6 +353,7 @@ export function progress(run: RunState, { state, problem, ratePerSecond }: Situa
     rate_limit_per_second: ratePerSecond,
     percent: ended ? 100 : position.percent,
     secondsLeft: ended ? 0 : position.secondsLeft,
+    approval: null,
     rejects: run.rejects.slice(-progressRejectsMax),
   };
 }
@@ -367,9 +372,11 @@ export function report(run: RunState, state: ReplayState, reason: StopReason | n
       durable_consumer: plan.durable_consumer,
       subject_families: run.description.families,
       max_messages: plan.max_messages,
+      window: plan.window ?? null,
       fingerprint: run.description.fingerprint,
       resumed: run.description.resumed,
     },
+    approval: run.approval ?? null,
     sink: sinkSummary(run.description),
     counts: run.counts,
     range: {
