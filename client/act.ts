@@ -15,6 +15,7 @@ const actions: { readonly [V in Verb]: () => Promise<Action<V>> } = {
   rate: async () => (await import('./commands/rate.ts')).rate,
   decide: async () => (await import('./commands/decide.ts')).decide,
   approve: async () => (await import('./commands/approve.ts')).approve,
+  schedule: async () => (await import('./commands/schedule.ts')).schedule,
   report: async () => (await import('./commands/report.ts')).report,
   check: async () => (await import('./commands/check.ts')).check,
   worker: async () => (await import('./commands/worker.ts')).worker,

@@ -17,8 +17,10 @@ import type { ReportOptions } from './commands/report.ts';
 import type { ResumeOptions } from './commands/resume.ts';
 import type { StatusOptions } from './commands/status.ts';
 import type { WorkerOptions } from './commands/worker.ts';
+import type { ScheduleOptions } from './commands/schedule.ts';
 import { exitStatuses } from './exit.ts';
-import type { ReplayName } from './which.ts';
+import { approve, schedule } from './operate-verbs.ts';
+import { controlVerb, nameOf, wholeNumber, withExamples, type Found } from './verbs.ts';
 
 /** What each command is given. Reading the command line decides nothing else; see act.ts. */
 export interface Invocations {
@@ -31,6 +33,7 @@ export interface Invocations {
   readonly rate: RateOptions;
   readonly decide: DecideOptions;
   readonly approve: ApproveOptions;
+  readonly schedule: ScheduleOptions;
   readonly report: ReportOptions;
   readonly check: CheckOptions;
   readonly worker: WorkerOptions;
@@ -54,17 +57,6 @@ export function parseCommandLine(words: readonly string[], output: Output): Invo
   return invocation;
 }
 
-export interface Example {
-  readonly command: string;
-  readonly does: string;
-}
-
-const examples = new WeakMap<Command, readonly Example[]>();
-
-export function examplesOf(command: Command): readonly Example[] {
-  return examples.get(command) ?? [];
-}
-
 /** The whole command line; `found` is told what was asked for. */
 export function createProgram(found: (invocation: Invocation) => void, output: Output): Command {
   const program = new Command('replay-stream');
@@ -79,13 +71,11 @@ export function createProgram(found: (invocation: Invocation) => void, output: O
     // Otherwise --json after a verb would be taken for the main form's.
     .enablePositionalOptions();
   mainForm(program, found);
-  for (const define of [status, list, pause, resume, cancel, rate, decide, approve, report, check, worker, dev])
+  for (const define of [status, list, pause, resume, cancel, rate, decide, approve, schedule, report, check, worker, dev])
     define(program, found);
   program.addHelpText('after', `\n${exitText()}`);
   return program;
 }
-
-type Found = (invocation: Invocation) => void;
 
 interface MainFlags {
   readonly dryRun?: true;
@@ -291,31 +281,6 @@ function decide(program: Command, found: Found): void {
   ]);
 }
 
-function approve(program: Command, found: Found): void {
-  const verb = controlVerb(program, 'approve', 'let a rehearsed plan write')
-    .description(
-      'Approves what a plan with require_approval has rehearsed: shows it, then asks, or takes the fingerprint that you have seen ' +
-        'before. Refused when the stream, the target or the destination has changed since.',
-    )
-    .requiredOption('--reason <text>', "kept in the run's history and report")
-    .option('--by <name>', 'who approves; default: the user of this machine')
-    .option('--fingerprint <hash>', 'of the rehearsal that you have seen; without it, a person at a terminal is asked')
-    .action((words: string[], flags: { reason: string; by?: string; fingerprint?: string; json?: true }) => {
-      const { reason, by, fingerprint, json } = flags;
-      found({
-        verb: 'approve',
-        options: { name: nameOf(verb, words), reason, by: by ?? null, fingerprint: fingerprint ?? null, json: json === true },
-      });
-    });
-  withExamples(verb, [
-    { command: 'replay-stream approve ORDERS orders-replay-2026-05 --reason INC-42', does: 'look, then say yes' },
-    {
-      command: 'replay-stream approve ORDERS orders-replay-2026-05 --reason INC-42 --fingerprint 0123456789abcdef',
-      does: 'for a script',
-    },
-  ]);
-}
-
 function report(program: Command, found: Found): void {
   const verb = controlVerb(program, 'report', 'what a replay did')
     .description('Shows the report of a replay: as it stands while it runs, final once it has ended.')
@@ -399,34 +364,6 @@ function dev(program: Command, found: Found): void {
     { command: 'replay-stream dev', does: 'then, in another terminal: replay-stream PLAN TARGET' },
     { command: 'replay-stream dev --temporary --ui-port 9090', does: 'leaves nothing behind' },
   ]);
-}
-
-function controlVerb(program: Command, name: string, summary: string): Command {
-  return program
-    .command(name)
-    .summary(summary)
-    .usage('(ID | STREAM DURABLE) [options]')
-    .argument('<name...>', 'workflow id, or stream and durable consumer')
-    .option('--json', 'one JSON object');
-}
-
-function nameOf(verb: Command, words: readonly string[]): ReplayName {
-  const [first, second, ...rest] = words;
-  if (first === undefined || rest.length > 0) return verb.error('error: expected an ID, or STREAM DURABLE');
-  return second === undefined ? [first] : [first, second];
-}
-
-function wholeNumber(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`Expected a whole number from ${groupDigits(min)} to ${groupDigits(max)}`);
-  };
-}
-
-function withExamples(command: Command, list: readonly Example[]): void {
-  examples.set(command, list);
-  command.addHelpText('after', `\nExamples:\n${list.map(({ command: line, does }) => `  # ${does}\n  ${line}`).join('\n')}`);
 }
 
 function exitText(): string {

@@ -217,6 +217,15 @@ export async function findReplay(client: Client, id: string): Promise<RunFacts |
   }
 }
 
+/** The latest run that a Schedule started under this id and a time, an open one first; null: there is none. */
+export async function findScheduled(client: Client, id: string): Promise<RunFacts | null> {
+  const query = `WorkflowType = "${messages.workflowType}" AND ExecutionStatus != "ContinuedAsNew" AND WorkflowId STARTS_WITH "${id}-2"`;
+  return await timed(client, callMs, async () => {
+    for await (const info of client.workflow.list({ query, pageSize: 1 })) return factsOf(info);
+    return null;
+  });
+}
+
 function timed<T>(client: Client, ms: number, call: () => Promise<T>): Promise<T> {
   return client.withDeadline(Date.now() + ms, call);
 }

@@ -1,3 +1,4 @@
+import { durationSeconds } from './duration.ts';
 import type { ReplayPlan } from './plan.ts';
 import { formatTime } from './time.ts';
 
@@ -7,20 +8,13 @@ import { formatTime } from './time.ts';
 const sinceLastSuccess = 'since_last_success';
 /** Seconds; a year and a day. */
 const windowSecondsMax = 366 * 86_400;
-const secondsBy: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 const expected = `expected "${sinceLastSuccess}", or a length of time up to 366d such as "90m", "24h" or "7d"`;
 
 export function windowProblem(text: string): string | undefined {
   if (text === sinceLastSuccess) return undefined;
-  const seconds = windowSeconds(text);
+  const seconds = durationSeconds(text);
   if (seconds === null) return `is no window; ${expected}`;
   return seconds > windowSecondsMax ? `is too long; ${expected}` : undefined;
-}
-
-/** null: not a length of time. */
-function windowSeconds(text: string): number | null {
-  const [, count, unit] = /^([1-9]\d{0,8})([smhd])$/.exec(text) ?? [];
-  return count === undefined ? null : Number(count) * secondsBy[unit!]!;
 }
 
 /** Where a successful run stopped: the next sequence of that incarnation of the stream. */
@@ -45,7 +39,7 @@ export function boundWindow(
 ): ReplayPlan {
   if (plan.window === null) return plan;
   const end_time = formatTime(atNanos);
-  const seconds = windowSeconds(plan.window);
+  const seconds = durationSeconds(plan.window);
   if (seconds !== null) {
     const startNanos = atNanos - BigInt(seconds) * 1_000_000_000n;
     return { ...plan, start_time: formatTime(startNanos > 0n ? startNanos : 0n), end_time };

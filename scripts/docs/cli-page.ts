@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { exitStatuses } from '../../client/exit.ts';
-import { createProgram, examplesOf } from '../../client/parse.ts';
+import { createProgram } from '../../client/parse.ts';
+import { examplesOf } from '../../client/verbs.ts';
 import { code, page, table } from './markdown.ts';
 
 export function cliPage(): string {
@@ -29,7 +30,7 @@ ${table(['Status', 'Meaning'], statuses)}
 The numbers 3, 4, 5, 130 and 143 come from the main form and from \`status --follow\`. Other verbs end with 0 when they did what they
 were asked, else with 1, or with 2 for wrong usage; \`check\` ends with 2 when a plan with these files could not run.
 
-${program.commands.map((verb) => section(verb, verb.name())).join('\n\n')}
+${program.commands.flatMap(sections).join('\n\n')}
 `,
   );
 }
@@ -41,6 +42,12 @@ status 5 (the replay goes on waiting; with \`--json\` the report so far is print
 once, and then nothing was sent to Temporal. When Temporal stops answering, the command keeps trying for 10 minutes; the replay does
 not depend on it.`;
 
+/** A verb and the verbs below it. */
+function sections(verb: Command): string[] {
+  const names = verb.parent?.parent == null ? [verb.name()] : [verb.parent.name(), verb.name()];
+  return [section(verb, names.join(' ')), ...verb.commands.flatMap(sections)];
+}
+
 function section(command: Command, title: string): string {
   const inputs = command.registeredArguments.map((argument) => [code(argument.name()), argument.description]);
   const options = command.options.map((option) => [code(option.flags), optionText(option)]);
@@ -49,13 +56,15 @@ function section(command: Command, title: string): string {
     `## ${title}`,
     ...(command.parent === null ? [] : [command.description()]),
     `\`\`\`text\n${usageOf(command)}\n\`\`\``,
-    table(['Input', 'Meaning'], [...inputs, ...options]),
+    ...(inputs.length + options.length === 0 ? [] : [table(['Input', 'Meaning'], [...inputs, ...options])]),
     `\`\`\`sh\n${examples.join('\n')}\n\`\`\``,
   ].join('\n\n');
 }
 
 function usageOf(command: Command): string {
-  return `${command.parent === null ? '' : `${command.parent.name()} `}${command.name()} ${command.usage()}`;
+  const names = [command.name()];
+  for (let above = command.parent; above !== null; above = above.parent) names.unshift(above.name());
+  return `${names.join(' ')} ${command.usage()}`;
 }
 
 function optionText({ description, defaultValue, argChoices }: Command['options'][number]): string {

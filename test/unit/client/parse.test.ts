@@ -3,7 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { CommanderError } from 'commander';
 import { describe, expect, test } from 'vitest';
-import { createProgram, examplesOf, parseCommandLine, type Invocation } from '../../../client/parse.ts';
+import { createProgram, parseCommandLine, type Invocation } from '../../../client/parse.ts';
+import { examplesOf } from '../../../client/verbs.ts';
 
 const silent = { out: () => undefined, err: () => undefined };
 
@@ -116,7 +117,8 @@ describe('verbs', () => {
 
 test('every verb has --json and an example that can be typed', () => {
   const program = createProgram(() => undefined, silent);
-  for (const command of [program, ...program.commands]) {
+  const verbs = program.commands.flatMap((verb) => (verb.commands.length === 0 ? [verb] : verb.commands));
+  for (const command of [program, ...verbs]) {
     expect(
       command.options.map(({ long }) => long),
       command.name(),
