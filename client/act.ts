@@ -18,6 +18,8 @@ const actions: { readonly [V in Verb]: () => Promise<Action<V>> } = {
   schedule: async () => (await import('./commands/schedule.ts')).schedule,
   report: async () => (await import('./commands/report.ts')).report,
   check: async () => (await import('./commands/check.ts')).check,
+  inspect: async () => (await import('./commands/inspect.ts')).inspect,
+  doctor: async () => (await import('./commands/doctor.ts')).doctor,
   worker: async () => (await import('./commands/worker.ts')).worker,
   dev: async () => (await import('./commands/dev.ts')).dev,
 };

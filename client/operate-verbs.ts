@@ -1,8 +1,10 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { durationSeconds } from '../core/duration.ts';
-import { controlVerb, nameOf, withExamples, type Found } from './verbs.ts';
+import { groupDigits } from '../core/problems.ts';
+import { filterProblem, nameProblem } from '../core/subjects.ts';
+import { controlVerb, nameOf, wholeNumber, withExamples, type Found } from './verbs.ts';
 
-/** Verbs for those who operate replays: approval and Schedules. */
+/** Verbs for those who operate replays: approval, Schedules, and looking around. */
 
 export function approve(program: Command, found: Found): void {
   const verb = controlVerb(program, 'approve', 'let a rehearsed plan write')
@@ -150,4 +152,74 @@ function duration(text: string): number {
   const seconds = durationSeconds(text);
   if (seconds === null) throw new InvalidArgumentError('Expected a length of time such as 90s, 15m, 24h or 7d');
   return seconds;
+}
+
+const inspectDefault = 10;
+const inspectMax = 1_000;
+const inspectBytesDefault = 1_048_576;
+const inspectBytesMax = 64 * 1_048_576;
+
+export function inspect(program: Command, found: Found): void {
+  const verb = program
+    .command('inspect')
+    .summary('look at stored messages')
+    .description(
+      'Shows messages of a stream in order, read-only: no consumer, no ACK, no sink. Bodies by size and hash, header values that ' +
+        'look like credentials left out. Asks the NATS server that NATS_URL of this shell names.',
+    )
+    .usage('STREAM [options]')
+    .argument('<STREAM>', 'name of the stream')
+    .option('--subject <filter...>', 'only these subjects; default: all')
+    .option('--from <sequence>', 'first sequence', wholeNumber(1, Number.MAX_SAFE_INTEGER), 1)
+    .option('--limit <n>', `at most so many, up to ${groupDigits(inspectMax)}`, wholeNumber(1, inspectMax), inspectDefault)
+    .option('--max-bytes <n>', 'bytes of bodies read in all', wholeNumber(0, inspectBytesMax), inspectBytesDefault)
+    .option('--bodies', 'the beginning of each body too')
+    .option('--json', 'one JSON object')
+    .action((stream: string, flags: InspectFlags) => {
+      const { subject, from, limit, maxBytes, bodies, json } = flags;
+      const filters = subject ?? ['>'];
+      const wrong = nameProblem(stream) ?? filters.map(filterProblem).find((problem) => problem !== undefined);
+      if (wrong !== undefined) return verb.error(`error: a name or subject ${wrong}`);
+      found({
+        verb: 'inspect',
+        options: { stream, filters, from, limit, bytesMax: maxBytes, bodies: bodies === true, json: json === true },
+      });
+    });
+  withExamples(verb, [
+    { command: 'replay-stream inspect ORDERS --from 1000 --limit 5', does: 'five messages' },
+    { command: 'replay-stream inspect DLQ --subject dlq.orders --bodies', does: 'what was dead-lettered' },
+  ]);
+}
+
+interface InspectFlags {
+  readonly subject?: string[];
+  readonly from: number;
+  readonly limit: number;
+  readonly maxBytes: number;
+  readonly bodies?: true;
+  readonly json?: true;
+}
+
+export function doctor(program: Command, found: Found): void {
+  const verb = program
+    .command('doctor')
+    .summary('what is wrong, and what to type')
+    .description(
+      'Looks at servers, versions, search attributes, workers, folders and settings as this shell sees them; with PLAN and TARGET also ' +
+        'at the stream, the permissions and the clocks. Changes nothing unless --register. Exit status 1 when something is wrong.',
+    )
+    .usage('[PLAN TARGET] [options]')
+    .argument('[PLAN]', 'plan file')
+    .argument('[TARGET]', 'target file, or the name of a target in the targets folder of the worker')
+    .option('--register', 'register the search attributes that the Temporal server lacks')
+    .option('--json', 'one JSON object')
+    .action((planFile: string | undefined, targetFile: string | undefined, flags: { register?: true; json?: true }) => {
+      if (planFile !== undefined && targetFile === undefined) return verb.error('error: missing TARGET');
+      const files = planFile === undefined || targetFile === undefined ? null : { planFile, targetFile, dryRun: undefined };
+      found({ verb: 'doctor', options: { files, register: flags.register === true, json: flags.json === true } });
+    });
+  withExamples(verb, [
+    { command: 'replay-stream doctor', does: 'servers and this machine' },
+    { command: 'replay-stream doctor plan.json target.json', does: 'and what this plan needs' },
+  ]);
 }

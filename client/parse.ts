@@ -8,6 +8,8 @@ import type { CancelOptions } from './commands/cancel.ts';
 import type { CheckOptions } from './commands/check.ts';
 import { decisions } from '../core/run.ts';
 import type { DecideOptions } from './commands/decide.ts';
+import type { DoctorOptions } from './commands/doctor.ts';
+import type { InspectOptions } from './commands/inspect.ts';
 import type { DevOptions } from './commands/dev.ts';
 import type { ListOptions } from './commands/list.ts';
 import type { PauseOptions } from './commands/pause.ts';
@@ -19,7 +21,7 @@ import type { StatusOptions } from './commands/status.ts';
 import type { WorkerOptions } from './commands/worker.ts';
 import type { ScheduleOptions } from './commands/schedule.ts';
 import { exitStatuses } from './exit.ts';
-import { approve, schedule } from './operate-verbs.ts';
+import { approve, doctor, inspect, schedule } from './operate-verbs.ts';
 import { controlVerb, nameOf, wholeNumber, withExamples, type Found } from './verbs.ts';
 
 /** What each command is given. Reading the command line decides nothing else; see act.ts. */
@@ -36,6 +38,8 @@ export interface Invocations {
   readonly schedule: ScheduleOptions;
   readonly report: ReportOptions;
   readonly check: CheckOptions;
+  readonly inspect: InspectOptions;
+  readonly doctor: DoctorOptions;
   readonly worker: WorkerOptions;
   readonly dev: DevOptions;
 }
@@ -71,7 +75,23 @@ export function createProgram(found: (invocation: Invocation) => void, output: O
     // Otherwise --json after a verb would be taken for the main form's.
     .enablePositionalOptions();
   mainForm(program, found);
-  for (const define of [status, list, pause, resume, cancel, rate, decide, approve, schedule, report, check, worker, dev])
+  for (const define of [
+    status,
+    list,
+    pause,
+    resume,
+    cancel,
+    rate,
+    decide,
+    approve,
+    schedule,
+    report,
+    check,
+    inspect,
+    doctor,
+    worker,
+    dev,
+  ])
     define(program, found);
   program.addHelpText('after', `\n${exitText()}`);
   return program;
@@ -284,12 +304,15 @@ function decide(program: Command, found: Found): void {
 function report(program: Command, found: Found): void {
   const verb = controlVerb(program, 'report', 'what a replay did')
     .description('Shows the report of a replay: as it stands while it runs, final once it has ended.')
-    .addOption(new Option('--markdown', 'everything, as Markdown').conflicts('json'))
-    .action((words: string[], { markdown, json }: { markdown?: true; json?: true }) => {
-      found({ verb: 'report', options: { name: nameOf(verb, words), markdown: markdown === true, json: json === true } });
+    .addOption(new Option('--markdown', 'everything, as Markdown').conflicts(['json', 'html']))
+    .addOption(new Option('--html', 'everything, as one HTML page with a plot').conflicts(['json', 'markdown']))
+    .action((words: string[], { markdown, html, json }: { markdown?: true; html?: true; json?: true }) => {
+      const form = json ? 'json' : html ? 'html' : markdown ? 'markdown' : 'text';
+      found({ verb: 'report', options: { name: nameOf(verb, words), form } });
     });
   withExamples(verb, [
     { command: 'replay-stream report ORDERS orders-replay-2026-05 --markdown > report.md', does: 'for a ticket' },
+    { command: 'replay-stream report ORDERS orders-replay-2026-05 --html > report.html', does: 'for a browser' },
     { command: 'replay-stream report replay:ORDERS:orders-replay-2026-05 --json', does: 'for a script' },
   ]);
 }

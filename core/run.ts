@@ -274,6 +274,7 @@ function remember(run: RunState, delivery: Delivery, nowMs: number): void {
     rejected: delivery.rejects.length,
     pull_ms: delivery.pullMs,
     write_ms: delivery.writeMs,
+    at_seconds: Math.round((nowMs - run.startedMs) / 100) / 10,
   });
   // The first half stays, the later half slides: how it began and how it went last are what a reader looks for.
   if (run.batches.length > reportBatchesMax) run.batches.splice(reportBatchesMax / 2, 1);

@@ -81,7 +81,7 @@ describe('verbs', () => {
     [['cancel', 'ID', '--no-wait', '--json'], { verb: 'cancel', options: { name: ['ID'], wait: false, json: true } }],
     [['rate', 'ID', '500'], { verb: 'rate', options: { name: ['ID'], perSecond: 500, json: false } }],
     [['rate', 'S', 'D', 'off'], { verb: 'rate', options: { name: ['S', 'D'], perSecond: null, json: false } }],
-    [['report', 'ID', '--markdown'], { verb: 'report', options: { name: ['ID'], markdown: true, json: false } }],
+    [['report', 'ID', '--markdown'], { verb: 'report', options: { name: ['ID'], form: 'markdown' } }],
     [['worker'], { verb: 'worker', options: { json: false } }],
   ])('%j', (words, expected) => {
     expect(parse(...words)).toEqual(expected);
