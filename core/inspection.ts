@@ -1,6 +1,6 @@
 /** What `inspect` may show of a stored message: bounded, and without what looks like a credential. */
 
-export const headersShownMax = 20;
+const headersShownMax = 20;
 const headerCharactersMax = 200;
 const redacted = '<redacted>';
 const secretName = /auth|token|secret|passw|passphrase|cookie|credential|api[-_]?key|private|signature|session|jwt|bearer/i;

@@ -14,7 +14,7 @@ export interface BatchSummary {
   readonly pull_ms: number;
   readonly write_ms: number;
   /** Seconds from the start of the run to the settling of this batch. Absent in runs of older code. */
-  readonly at_seconds?: number;
+  readonly at_seconds?: number | undefined;
 }
 
 /** The report of a run: file, workflow result and query `report`. Holds no payload, header, address, path or credential. */

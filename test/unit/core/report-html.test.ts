@@ -28,7 +28,7 @@ test('nothing is fetched, nothing runs, and texts stay texts', () => {
 });
 
 test('a run of older code, which did not note when its batches ended, has a timeline too', () => {
-  const old = batches.map(({ at_seconds: _, ...batch }) => batch);
+  const old = batches.map((batch) => ({ ...batch, at_seconds: undefined }));
   const html = reportHtml(report({ batches: old }));
   expect(html).toContain('1 to 100: 77 written');
   expect(html).not.toMatch(/NaN|Infinity/);
