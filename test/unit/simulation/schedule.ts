@@ -1,3 +1,4 @@
+import { noopMetricMeter } from '@temporalio/common';
 import { ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { createActivities, type Activities } from '../../../activities/index.ts';
@@ -39,7 +40,7 @@ export async function play(seed: number): Promise<Played> {
   };
   const size = { last: 10 + random.below(50), badOneIn: 3 + random.below(12) };
   const world = createWorld(random, size, rates);
-  const game: Game = { random, world, activities: createActivities(world.deps), steps: 0 };
+  const game: Game = { random, world, activities: createActivities(world.deps, noopMetricMeter), steps: 0 };
   const batch = 1 + random.below(12);
   for (let starts = 1; ; starts++) {
     const state = begin(game, batch, starts);
