@@ -5,11 +5,11 @@ import type { Acknowledged, DeadLettered, DeadLetterRequest, DeliverRequest, Del
 
 /** What the durable steps tell to the metrics of the worker. */
 export interface Metrics {
-  described(seconds: number): void;
-  delivered(request: DeliverRequest, delivery: Delivery): void;
-  deadLettered(request: DeadLetterRequest, letters: DeadLettered, seconds: number): void;
-  acknowledged(receipt: Receipt, answer: Acknowledged, seconds: number): void;
-  failed(step: string, code: string): void;
+  readonly described: (seconds: number) => void;
+  readonly delivered: (request: DeliverRequest, delivery: Delivery) => void;
+  readonly deadLettered: (request: DeadLetterRequest, letters: DeadLettered, seconds: number) => void;
+  readonly acknowledged: (receipt: Receipt, answer: Acknowledged, seconds: number) => void;
+  readonly failed: (step: string, code: string) => void;
 }
 
 export function createMetrics(meter: MetricMeter): Metrics {

@@ -54,13 +54,12 @@ describe('the metrics of a worker', () => {
     };
     const handle = await startReplay(client, { plan: { replay }, target });
     const { report } = await handle.result();
-    expect(report).toMatchObject({ state: 'completed', counts: { pulled: 300 } });
     ({ rejected } = report!.counts);
-    expect(rejected).toBeGreaterThan(0);
   });
 
   test('count records by outcome as the report does', async () => {
     const records = (outcome: string) => sample('replay_records_total', { stream: stream.name, sink: 'file', outcome });
+    expect(rejected).toBeGreaterThan(0);
     expect(await records('written')).toBe(300 - rejected);
     expect(await records('rejected')).toBe(rejected);
     expect(await records('dead_lettered')).toBe(rejected);
