@@ -159,10 +159,16 @@ module.exports = {
     {
       name: 'client-stream-access',
       severity: 'error',
-      comment: 'Only inspect and topics read streams and cold segments by themselves; all else goes through a workflow.',
+      comment:
+        'Only inspect, doctor and topics read streams and cold segments by themselves; all else goes through a workflow.',
       from: {
         path: '^client/',
-        pathNot: ['^client/commands/(inspect|topics?)[^/]*\\.ts$', '^client/commands/topics?/', '^client/topics\\.ts$'],
+        pathNot: [
+          '^client/commands/(inspect|doctor|topics?)[^/]*\\.ts$',
+          '^client/doctor/',
+          '^client/commands/topics?/',
+          '^client/topics\\.ts$',
+        ],
       },
       to: { path: '^(jetstream|cold)/' },
     },
@@ -176,8 +182,8 @@ module.exports = {
     {
       name: 'client-starts-servers',
       severity: 'error',
-      comment: 'Only the verb dev starts servers.',
-      from: { path: '^client/', pathNot: '^client/commands/dev\\.ts$' },
+      comment: 'Only the verb dev starts servers, and only doctor shares what they need.',
+      from: { path: '^client/', pathNot: '^client/(commands/dev|doctor/temporal)\\.ts$' },
       to: { path: '^scripts/' },
     },
     {

@@ -11,6 +11,7 @@ import type { DescribeRequest } from '../core/steps.ts';
 import { familyOf, overlaps } from '../core/subjects.ts';
 import { checkPlanAgainstTarget, type ReplayTarget } from '../core/target.ts';
 import { timeNanos } from '../core/time.ts';
+import { beginning, boundWindow, type Occasion } from '../core/window.ts';
 import type { ConsumerFacts, StreamFacts } from '../jetstream/source.ts';
 import type { Deps } from './deps.ts';
 import { step, type StepDeps } from './step.ts';
@@ -26,28 +27,30 @@ export function makeDescribeStream(deps: StepDeps): (request: DescribeRequest) =
   return (request) => step(deps.faults, () => describeStream(deps, request));
 }
 
-async function describeStream(deps: Deps, request: DescribeRequest): Promise<Described> {
-  const [plan, target] = [parsePlan(request.plan), await deps.targets.resolve(request.target)];
-  if (!plan.ok || !target.ok)
-    return await refused(deps, [...(plan.ok ? [] : plan.problems), ...(target.ok ? [] : target.problems)]);
-  const problems = [...checkPlanAgainstTarget(plan.value, target.value), ...checkCertified(deps, target.value)];
-  const facts = await findStream(deps, plan.value.stream);
+/** See makeDescribeStream. */
+export async function describeStream(deps: Deps, request: DescribeRequest): Promise<Described> {
+  const [given, target] = [parsePlan(request.plan), await deps.targets.resolve(request.target)];
+  if (!given.ok || !target.ok)
+    return await refused(deps, [...(given.ok ? [] : given.problems), ...(target.ok ? [] : target.problems)]);
+  const problems = [...checkPlanAgainstTarget(given.value, target.value), ...checkCertified(deps, target.value)];
+  const facts = await findStream(deps, given.value.stream);
   if (facts === null) {
     return await refused(deps, [
       ...problems,
-      { path: 'replay.stream', message: `no stream "${plan.value.stream}"; nats stream ls shows the streams there are` },
+      { path: 'replay.stream', message: `no stream "${given.value.stream}"; nats stream ls shows the streams there are` },
     ]);
   }
-  const range = await resolveRange(deps, plan.value, facts);
-  const durable = await checkDurable(deps, request, { plan: plan.value, target: target.value });
+  const plan = boundWindow(given.value, occasionOf(request, facts), facts);
+  const range = await resolveRange(deps, plan, facts);
+  const durable = await checkDurable(deps, request, { plan, target: target.value });
   problems.push(
-    ...checkStream(facts, plan.value),
+    ...checkStream(facts, plan),
     ...range.problems,
     ...durable.problems,
     ...(await checkDeadLetter(deps, target.value)),
   );
   if (problems.length > 0) return await refused(deps, problems);
-  const description = await describe(deps, { plan: plan.value, target: target.value, facts, range: range.range, durable });
+  const description = await describe(deps, { plan, target: target.value, facts, range: range.range, durable });
   const astray = checkScope(facts, description);
   if (astray.length > 0) return await refused(deps, astray);
   return {
@@ -59,6 +62,10 @@ async function describeStream(deps: Deps, request: DescribeRequest): Promise<Des
 
 async function refused({ runs }: Deps, problems: readonly Problem[]): Promise<Described> {
   return { kind: 'refused', problems, searchAttributes: await runs.hasSearchAttributes() };
+}
+
+function occasionOf({ at, lastSuccess }: DescribeRequest, facts: StreamFacts): Occasion {
+  return { atNanos: at === undefined ? facts.serverTimeNanos : timeNanos(at), lastSuccess: lastSuccess ?? null };
 }
 
 function checkCertified({ targets }: Deps, { sink }: ReplayTarget): Problem[] {
@@ -111,9 +118,11 @@ interface Resolved {
 
 async function resolveRange({ source }: Deps, plan: ReplayPlan, facts: StreamFacts): Promise<Resolved> {
   const now = facts.serverTimeNanos;
-  const problems = [...checkStartTime(plan, now), ...checkStartSequence(plan, facts.lastSequence)];
+  // A window in which nothing was stored is no mistake.
+  const windowed = plan.window !== null;
+  const problems = windowed ? [] : [...checkStartTime(plan, now), ...checkStartSequence(plan, facts.lastSequence)];
   const first = plan.start_sequence ?? (await source.sequenceAt(facts, timeNanos(plan.start_time!)));
-  if (problems.length === 0 && first > facts.lastSequence) {
+  if (!windowed && problems.length === 0 && first > facts.lastSequence) {
     problems.push({
       path: 'replay.start_time',
       message: 'nothing was stored at or after it; expected a time before the end of the stream',
@@ -212,8 +221,10 @@ interface Found {
   readonly durable: Durable;
 }
 
-async function describe(deps: Deps, { plan, target, facts, range, durable }: Found): Promise<Description> {
-  const cursor = Math.max(range.first, durable.resumeAt ?? 0);
+async function describe(deps: Deps, found: Found): Promise<Description> {
+  const { plan, target, facts, durable } = found;
+  const cursor = beginning(plan, found.range.first, durable.resumeAt);
+  const range = plan.window === null ? found.range : { ...found.range, first: cursor };
   const count = await countRange(deps, {
     facts,
     filters: plan.subject_filters,
@@ -251,7 +262,11 @@ async function warningsOf(deps: Deps, found: Found & { readonly count: RangeCoun
   const { plan, target, facts, range, durable, count } = found;
   const warnings: string[] = [];
   if (durable.resumeAt !== null)
-    warnings.push(`An earlier run of this plan stopped at ${durable.resumeAt}: this one goes on there.`);
+    warnings.push(
+      plan.window !== null && durable.resumeAt > range.first
+        ? `An earlier run of this plan stopped at ${durable.resumeAt}: what it wrote of this window counts as duplicate.`
+        : `An earlier run of this plan stopped at ${durable.resumeAt}: this one goes on there.`,
+    );
   if (durable.altered.length > 0) {
     warnings.push(
       `Somebody changed the durable consumer of an earlier run of this plan (${durable.altered.join(', ')}): this run begins at the start again.`,

@@ -16,11 +16,13 @@ export interface FaultLog {
   healed(of: StepName): void;
 }
 
-export function createFaultLog(log: Log): FaultLog {
+/** `count` hears of every failed attempt, also of those that are not told again. */
+export function createFaultLog(log: Log, count: (step: string, code: string) => void = () => undefined): FaultLog {
   const standing = new Map<string, string>();
   const keyOf = ({ step, workflow }: StepName): string => JSON.stringify([workflow, step]);
   return {
     failed(of, fault) {
+      count(of.step, fault.code);
       const key = keyOf(of);
       if (standing.get(key) === fault.code) return;
       standing.delete(key);

@@ -1,3 +1,4 @@
+import type { MetricMeter } from '@temporalio/common';
 import { makeAcknowledge } from './acknowledge.ts';
 import { makeCloseRun } from './close-run.ts';
 import { makeDeadLetter } from './dead-letter.ts';
@@ -5,19 +6,27 @@ import { makeDeliverBatch } from './deliver-batch.ts';
 import type { Deps } from './deps.ts';
 import { makeDescribeStream } from './describe-stream.ts';
 import { createFaultLog } from './fault-log.ts';
+import { createMetrics } from './metrics.ts';
 import { createPrefetch } from './prefetch.ts';
 import { makeProbeTarget } from './probe-target.ts';
+import { makeRehearse } from './rehearse.ts';
 import { makeRequestCancel } from './request-cancel.ts';
 import { makeWriteReport } from './write-report.ts';
 
 /** The durable steps of a replay: one exported function, one step, one file. */
-export function createActivities(plain: Deps) {
-  const deps = { ...plain, faults: createFaultLog(plain.log), prefetch: createPrefetch(plain.source) };
+export function createActivities(plain: Deps, meter: MetricMeter) {
+  const metrics = createMetrics(meter);
+  const deps = {
+    ...plain,
+    faults: createFaultLog(plain.log, (step, code) => metrics.failed(step, code)),
+    prefetch: createPrefetch(plain.source),
+  };
   return {
-    describeStream: makeDescribeStream(deps),
-    deliverBatch: makeDeliverBatch(deps),
-    deadLetter: makeDeadLetter(deps),
-    acknowledge: makeAcknowledge(deps),
+    describeStream: told(makeDescribeStream(deps), (_request, _answer, seconds) => metrics.described(seconds)),
+    rehearse: makeRehearse(deps),
+    deliverBatch: told(makeDeliverBatch(deps), metrics.delivered),
+    deadLetter: told(makeDeadLetter(deps), metrics.deadLettered),
+    acknowledge: told(makeAcknowledge(deps), metrics.acknowledged),
     closeRun: makeCloseRun(deps),
     writeReport: makeWriteReport(deps),
     probeTarget: makeProbeTarget(deps),
@@ -26,3 +35,16 @@ export function createActivities(plain: Deps) {
 }
 
 export type Activities = ReturnType<typeof createActivities>;
+
+/** A step that tells the metrics when it has succeeded. */
+function told<I, O>(
+  step: (input: I) => Promise<O>,
+  tell: (input: I, output: O, seconds: number) => void,
+): (input: I) => Promise<O> {
+  return async (input) => {
+    const began = performance.now();
+    const output = await step(input);
+    tell(input, output, (performance.now() - began) / 1_000);
+    return output;
+  };
+}

@@ -3,7 +3,7 @@ import { lastPoll } from './connect.ts';
 import type { ReplayResult } from './ending.ts';
 import { exitStatus, type ExitStatus } from './exit.ts';
 import { followReplay, type FollowEnd, type InterruptAnswer } from './follow.ts';
-import { problemText, reportSummary } from './render.ts';
+import { approvalText, problemText, reportSummary } from './render.ts';
 import type { ReplayHandle } from './replays.ts';
 import { outJson, type Terminal } from './terminal.ts';
 import { createView } from './view.ts';
@@ -35,6 +35,12 @@ async function conclude({ handle, terminal, json }: Attendance, end: FollowEnd):
       terminal.err(`Still blocked, and nobody at a terminal to ask: leaving; the replay goes on waiting.`);
       terminal.err(
         `${problemText(end.problem)}\n${waysBack(handle.id)}\n  once it is mended: replay-stream resume ${handle.id}`,
+      );
+      if (json) outJson(terminal, await handle.report());
+      return exitStatus('blocked');
+    case 'awaiting':
+      terminal.err(
+        `${approvalText(end.approval)}\nIt needs somebody who approves; leaving, it goes on waiting.\n  approve: replay-stream approve ${handle.id} --reason WHY --fingerprint ${end.approval.fingerprint}\n${waysBack(handle.id)}`,
       );
       if (json) outJson(terminal, await handle.report());
       return exitStatus('blocked');

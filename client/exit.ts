@@ -7,7 +7,7 @@ export const exitStatuses = {
   refused: { status: 2, meaning: 'refused: plan, target or usage; nothing was replayed' },
   rejects: { status: 3, meaning: 'done, with rejects (see the dead letters), or messages vanished before they were reached' },
   canceled: { status: 4, meaning: 'canceled' },
-  blocked: { status: 5, meaning: 'blocked, and nobody at a terminal to ask; the replay goes on waiting' },
+  blocked: { status: 5, meaning: 'blocked, or awaiting approval, and nobody at a terminal to ask; the replay goes on waiting' },
   interrupted: { status: 130, meaning: 'left by Ctrl-C (SIGINT); the replay goes on' },
   terminated: { status: 143, meaning: 'left by SIGTERM; the replay goes on' },
 } as const;

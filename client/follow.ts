@@ -1,4 +1,5 @@
 import { setTimeout as timer } from 'node:timers/promises';
+import type { AwaitedApproval } from '../core/approval.ts';
 import type { BlockedBy, Progress } from '../core/progress.ts';
 import { temporalFault } from '../platform/temporal.ts';
 import { taskQueue } from '../workflows/messages.ts';
@@ -22,8 +23,9 @@ const outageMsMax = 10 * 60_000;
 
 export type FollowEnd =
   | { readonly kind: 'ended'; readonly result: ReplayResult }
-  /** Blocked, and nobody is there to ask. */
+  /** Blocked or awaiting an approval, and nobody is there to ask. */
   | { readonly kind: 'blocked'; readonly problem: BlockedBy }
+  | { readonly kind: 'awaiting'; readonly approval: AwaitedApproval }
   /** The user left; the replay goes on. */
   | { readonly kind: 'left'; readonly by: 'SIGINT' | 'SIGTERM' };
 
@@ -88,6 +90,8 @@ async function watchProgress(following: Following): Promise<FollowEnd> {
       if (progress.problem !== null && blockedSince !== null && givesUp(following, blockedSince)) {
         return { kind: 'blocked', problem: progress.problem };
       }
+      if (progress.approval != null && following.onInterrupt === undefined)
+        return { kind: 'awaiting', approval: progress.approval };
     }
     await sleep(pollMs, over);
   }

@@ -3,10 +3,13 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { planLimits } from '../core/limits.ts';
 import { groupDigits, nearest } from '../core/problems.ts';
 import type { ReplayState } from '../core/progress.ts';
+import type { ApproveOptions } from './commands/approve.ts';
 import type { CancelOptions } from './commands/cancel.ts';
 import type { CheckOptions } from './commands/check.ts';
 import { decisions } from '../core/run.ts';
 import type { DecideOptions } from './commands/decide.ts';
+import type { DoctorOptions } from './commands/doctor.ts';
+import type { InspectOptions } from './commands/inspect.ts';
 import type { DevOptions } from './commands/dev.ts';
 import type { ListOptions } from './commands/list.ts';
 import type { PauseOptions } from './commands/pause.ts';
@@ -17,10 +20,11 @@ import type { ResumeOptions } from './commands/resume.ts';
 import type { StatusOptions } from './commands/status.ts';
 import type { WorkerOptions } from './commands/worker.ts';
 import type { TopicOptions } from './commands/topic.ts';
+import type { ScheduleOptions } from './commands/schedule.ts';
 import { exitStatuses } from './exit.ts';
-import { wholeNumber, withExamples } from './options.ts';
+import { approve, doctor, inspect, schedule } from './operate-verbs.ts';
 import { topic } from './topic-verbs.ts';
-import type { ReplayName } from './which.ts';
+import { controlVerb, nameOf, wholeNumber, withExamples, type Found } from './verbs.ts';
 
 /** What each command is given. Reading the command line decides nothing else; see act.ts. */
 export interface Invocations {
@@ -32,8 +36,12 @@ export interface Invocations {
   readonly cancel: CancelOptions;
   readonly rate: RateOptions;
   readonly decide: DecideOptions;
+  readonly approve: ApproveOptions;
+  readonly schedule: ScheduleOptions;
   readonly report: ReportOptions;
   readonly check: CheckOptions;
+  readonly inspect: InspectOptions;
+  readonly doctor: DoctorOptions;
   readonly worker: WorkerOptions;
   readonly dev: DevOptions;
   readonly topic: TopicOptions;
@@ -70,13 +78,28 @@ export function createProgram(found: (invocation: Invocation) => void, output: O
     // Otherwise --json after a verb would be taken for the main form's.
     .enablePositionalOptions();
   mainForm(program, found);
-  for (const define of [status, list, pause, resume, cancel, rate, decide, report, check, worker, dev, topic])
+  for (const define of [
+    status,
+    list,
+    pause,
+    resume,
+    cancel,
+    rate,
+    decide,
+    approve,
+    schedule,
+    report,
+    check,
+    inspect,
+    doctor,
+    worker,
+    dev,
+    topic,
+  ])
     define(program, found);
   program.addHelpText('after', `\n${exitText()}`);
   return program;
 }
-
-export type Found = (invocation: Invocation) => void;
 
 interface MainFlags {
   readonly dryRun?: true;
@@ -285,12 +308,15 @@ function decide(program: Command, found: Found): void {
 function report(program: Command, found: Found): void {
   const verb = controlVerb(program, 'report', 'what a replay did')
     .description('Shows the report of a replay: as it stands while it runs, final once it has ended.')
-    .addOption(new Option('--markdown', 'everything, as Markdown').conflicts('json'))
-    .action((words: string[], { markdown, json }: { markdown?: true; json?: true }) => {
-      found({ verb: 'report', options: { name: nameOf(verb, words), markdown: markdown === true, json: json === true } });
+    .addOption(new Option('--markdown', 'everything, as Markdown').conflicts(['json', 'html']))
+    .addOption(new Option('--html', 'everything, as one HTML page with a plot').conflicts(['json', 'markdown']))
+    .action((words: string[], { markdown, html, json }: { markdown?: true; html?: true; json?: true }) => {
+      const form = json ? 'json' : html ? 'html' : markdown ? 'markdown' : 'text';
+      found({ verb: 'report', options: { name: nameOf(verb, words), form } });
     });
   withExamples(verb, [
     { command: 'replay-stream report ORDERS orders-replay-2026-05 --markdown > report.md', does: 'for a ticket' },
+    { command: 'replay-stream report ORDERS orders-replay-2026-05 --html > report.html', does: 'for a browser' },
     { command: 'replay-stream report replay:ORDERS:orders-replay-2026-05 --json', does: 'for a script' },
   ]);
 }
@@ -365,21 +391,6 @@ function dev(program: Command, found: Found): void {
     { command: 'replay-stream dev', does: 'then, in another terminal: replay-stream PLAN TARGET' },
     { command: 'replay-stream dev --temporary --ui-port 9090', does: 'leaves nothing behind' },
   ]);
-}
-
-function controlVerb(program: Command, name: string, summary: string): Command {
-  return program
-    .command(name)
-    .summary(summary)
-    .usage('(ID | STREAM DURABLE) [options]')
-    .argument('<name...>', 'workflow id, or stream and durable consumer')
-    .option('--json', 'one JSON object');
-}
-
-function nameOf(verb: Command, words: readonly string[]): ReplayName {
-  const [first, second, ...rest] = words;
-  if (first === undefined || rest.length > 0) return verb.error('error: expected an ID, or STREAM DURABLE');
-  return second === undefined ? [first] : [first, second];
 }
 
 function exitText(): string {

@@ -1,3 +1,4 @@
+import type { AwaitedApproval } from '../core/approval.ts';
 import { formatDuration, progressBar } from '../core/details.ts';
 import { groupDigits } from '../core/problems.ts';
 import type { BlockedBy, Counts, Progress } from '../core/progress.ts';
@@ -31,6 +32,17 @@ export function problemText(problem: BlockedBy): string {
   return `blocked: ${problem.code}${detail} since ${problem.since}, ${retry}\n  next: ${problem.next}`;
 }
 
+/** What a person is about to approve. */
+export function approvalText({ messages, bytes, exact, fingerprint, expires_at, preflight }: AwaitedApproval): string {
+  return [
+    `awaiting approval until ${expires_at}, fingerprint ${fingerprint}`,
+    `  would replay ${exact ? '' : 'about '}${groupDigits(messages)} messages, about ${formatBytes(bytes)} stored`,
+    ...preflight.map(
+      ({ severity, message, next }) => `  destination, ${severity}: ${message}${next === undefined ? '' : ` ${next}`}`,
+    ),
+  ].join('\n');
+}
+
 /** The block that `status` shows. */
 export function progressBlock(progress: Progress): string {
   const { range, counts, problem, rejects } = progress;
@@ -43,6 +55,7 @@ export function progressBlock(progress: Progress): string {
   ];
   const bar = progress.percent === null ? [] : [`  ${progressBar(progress.percent)} ${progress.percent} %`];
   const lines = [...bar, ...aligned(rows)];
+  if (progress.approval != null) lines.push(approvalText(progress.approval));
   if (problem !== null) lines.push(problemText(problem));
   if (rejects.length > 0) lines.push(rejectLine(rejects.slice(-rejectsShown), counts.rejected));
   return lines.join('\n');

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError, type Client } from '@temporalio/client';
 import type { WorkflowExecutionInfo } from '@temporalio/client';
+import type { Approval } from '../core/approval.ts';
 import type { Problem } from '../core/problems.ts';
 import { formatProblems } from '../core/problems.ts';
 import type { Progress, ReplayState } from '../core/progress.ts';
@@ -46,6 +47,8 @@ export interface ReplayHandle {
   setRate(perSecond: number | null): Promise<void>;
   /** About the refused records that block the run. */
   decide(decision: Decision): Promise<void>;
+  /** Who approves what was rehearsed, and why. Resolves when the approval was taken. */
+  approve(approval: Approval): Promise<void>;
   /** Waits for the end of the run; `signal` ends only the waiting. */
   result(signal?: AbortSignal): Promise<ReplayResult>;
 }
@@ -136,6 +139,8 @@ export function replayHandle(client: Client, id: string): ReplayHandle {
       void (await askWorker(() => handle.executeUpdate(messages.setRateUpdate, { args: [{ perSecond }] }))),
     decide: async (decision) =>
       void (await askWorker(() => handle.executeUpdate(messages.decideUpdate, { args: [{ decision }] }))),
+    approve: async (approval) =>
+      void (await askWorker(() => handle.executeUpdate(messages.approveUpdate, { args: [approval] }))),
     async result(signal) {
       try {
         return completed(await within(client, signal, () => handle.result()));
@@ -210,6 +215,15 @@ export async function findReplay(client: Client, id: string): Promise<RunFacts |
     if (error instanceof WorkflowNotFoundError) return null;
     throw error;
   }
+}
+
+/** The latest run that a Schedule started under this id and a time, an open one first; null: there is none. */
+export async function findScheduled(client: Client, id: string): Promise<RunFacts | null> {
+  const query = `WorkflowType = "${messages.workflowType}" AND ExecutionStatus != "ContinuedAsNew" AND WorkflowId STARTS_WITH "${id}-2"`;
+  return await timed(client, callMs, async () => {
+    for await (const info of client.workflow.list({ query, pageSize: 1 })) return factsOf(info);
+    return null;
+  });
 }
 
 function timed<T>(client: Client, ms: number, call: () => Promise<T>): Promise<T> {

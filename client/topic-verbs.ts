@@ -3,8 +3,7 @@ import { groupDigits } from '../core/problems.ts';
 import { parseTime } from '../core/time.ts';
 import { pageRecordsMax, topicDefaults, topicLimits, type TopicOptions as TopicCreation } from '../core/topic.ts';
 import type { TopicAction } from './commands/topic.ts';
-import { wholeNumber, withExamples, type Example } from './options.ts';
-import type { Found } from './parse.ts';
+import { wholeNumber, withExamples, type Example, type Found } from './verbs.ts';
 import type { ResetTarget } from './topics.ts';
 
 /** The verb `topic` with everything below it. */

@@ -1,5 +1,5 @@
 import type { Progress } from '../core/progress.ts';
-import { problemText, progressLine, progressText } from './render.ts';
+import { approvalText, problemText, progressLine, progressText } from './render.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Shows a running replay on standard error. */
@@ -38,7 +38,7 @@ function liveView(terminal: Terminal): View {
     say,
     show(progress) {
       line = progressLine(progress, terminal.columns());
-      const text = progress.problem === null ? null : problemText(progress.problem);
+      const text = noteOf(progress);
       const isNew = problemKey(progress) !== problem;
       problem = problemKey(progress);
       if (text !== null && isNew && !held) say(text);
@@ -70,7 +70,8 @@ function plainView(terminal: Terminal): View {
       const changed = shown?.key !== key;
       shown = { key, atMs: now };
       terminal.err(progressText(progress));
-      if (changed && progress.problem !== null) terminal.err(problemText(progress.problem));
+      const note = noteOf(progress);
+      if (changed && note !== null) terminal.err(note);
     },
     say: (text) => terminal.err(text),
     hold: () => undefined,
@@ -79,6 +80,13 @@ function plainView(terminal: Terminal): View {
   };
 }
 
-function problemKey({ problem }: Progress): string | null {
-  return problem === null ? null : `${problem.code} ${problem.since}`;
+/** What a person should read: why it is blocked, or what it would do once approved. */
+function noteOf({ problem, approval }: Progress): string | null {
+  if (problem !== null) return problemText(problem);
+  return approval == null ? null : approvalText(approval);
+}
+
+function problemKey({ problem, approval }: Progress): string | null {
+  if (problem !== null) return `${problem.code} ${problem.since}`;
+  return approval?.fingerprint ?? null;
 }

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { replayWorkflowId, workflowType } from '../workflows/messages.ts';
 import { CommandFailure } from './failure.ts';
-import { findReplay, replayHandle, type ReplayHandle, type RunFacts } from './replays.ts';
+import { findReplay, findScheduled, replayHandle, type ReplayHandle, type RunFacts } from './replays.ts';
 
 /** One replay as the user named it: by its workflow id, or by stream and durable consumer. */
 export type ReplayName = readonly [id: string] | readonly [stream: string, durable: string];
@@ -15,16 +15,25 @@ export interface FoundReplay {
 export async function findByName(client: Client, name: ReplayName): Promise<FoundReplay> {
   const ids = workflowIds(name);
   for (const id of ids) {
-    const facts = await findReplay(client, id);
+    const facts = await latestOf(client, id, name.length === 1);
     if (facts === null) continue;
     if (facts.type !== workflowType) {
       throw new CommandFailure(
         `${id} is a workflow of the type ${facts.type}, not a replay. Replays: replay-stream list --all`,
       );
     }
-    return { handle: replayHandle(client, id), facts };
+    return { handle: replayHandle(client, facts.workflow_id), facts };
   }
   throw new CommandFailure(`${unknownText(ids)}. Those that are known: replay-stream list --all`);
+}
+
+/** The run of that id; of a plan also the runs that a Schedule started, whose ids go on with a time. One that runs comes first. */
+async function latestOf(client: Client, id: string, exact: boolean): Promise<RunFacts | null> {
+  const facts = await findReplay(client, id);
+  if (exact || facts?.open === true) return facts;
+  const scheduled = await findScheduled(client, id);
+  if (scheduled === null || facts === null) return scheduled ?? facts;
+  return scheduled.open || scheduled.started_at > facts.started_at ? scheduled : facts;
 }
 
 /** An execution and a dry run of the same plan have ids of their own; the execution comes first. */

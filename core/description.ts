@@ -1,3 +1,4 @@
+import type { Preflight } from './approval.ts';
 import type { Owner } from './consumer.ts';
 import type { Problem } from './problems.ts';
 import type { ReplayPlan } from './plan.ts';
@@ -7,6 +8,19 @@ import type { ReplayTarget } from './target.ts';
 export type Described =
   | { readonly kind: 'refused'; readonly problems: readonly Problem[]; readonly searchAttributes: boolean }
   | { readonly kind: 'described'; readonly description: Description; readonly predecessor: Owner | null };
+
+/** A description together with what the destination says, for an approval. */
+export type Rehearsed =
+  { readonly kind: 'refused'; readonly problems: readonly Problem[]; readonly searchAttributes: boolean } | Rehearsal;
+
+export interface Rehearsal {
+  readonly kind: 'rehearsed';
+  readonly description: Description;
+  readonly predecessor: Owner | null;
+  readonly preflight: readonly Preflight[];
+  /** Hash over what is approved; see core/approval.ts. */
+  readonly fingerprint: string;
+}
 
 export interface Description {
   readonly plan: ReplayPlan;

@@ -1,3 +1,4 @@
+import type { AwaitedApproval } from './approval.ts';
 import type { Description } from './description.ts';
 import type { BlockedBy, Progress } from './progress.ts';
 
@@ -30,6 +31,7 @@ function problemLines(problem: BlockedBy | null): string[] {
 export function detailsMarkdown(description: Description, progress: Progress): string {
   const { counts, problem } = progress;
   const lines = [`**${progress.state}**: ${description.plan.stream} → ${description.sink.type}`, '', ...problemLines(problem)];
+  if (progress.approval !== null) return [...lines, ...approvalLines(description, progress.approval)].join('\n');
   if (progress.percent !== null) lines.push(`\`${progressBar(progress.percent)}\` ${progress.percent} %`, '');
   lines.push(
     `- written ${counts.written}, duplicate ${counts.duplicate}, rejected ${counts.rejected}, dead-lettered ${counts.dead_lettered}`,
@@ -39,4 +41,22 @@ export function detailsMarkdown(description: Description, progress: Progress): s
       (progress.secondsLeft === null ? '' : `, about ${formatDuration(progress.secondsLeft)} left`),
   );
   return lines.join('\n');
+}
+
+/** What is to be approved, and how, ready to copy. */
+function approvalLines({ plan, range, target, warnings }: Description, awaited: AwaitedApproval): string[] {
+  const about = awaited.exact ? '' : 'about ';
+  return [
+    `- would replay ${about}${awaited.messages} messages, ${plan.subject_filters.map((filter) => `\`${filter}\``).join(', ')}`,
+    `- range ${range.first} to ${range.last ?? 'the end of the stream'}, at most ${plan.max_messages}`,
+    `- dead letters: ${target.dead_letter === null ? 'none' : `\`${target.dead_letter.subject}\``}`,
+    ...warnings.map((warning) => `- warning: ${warning}`),
+    ...awaited.preflight.map(({ severity, message }) => `- destination, ${severity}: ${message}`),
+    '',
+    `**Next**: approve until ${awaited.expires_at}, with the update \`approve\`; or cancel.`,
+    '',
+    '```json',
+    JSON.stringify({ by: 'YOUR NAME', reason: 'WHY', fingerprint: awaited.fingerprint }),
+    '```',
+  ];
 }

@@ -13,14 +13,21 @@ export function fingerprintText(plan: ReplayPlan, target: ReplayTarget): string 
     stream: plan.stream,
     subject_filters: plan.subject_filters.toSorted(byCodeUnits),
     durable_consumer: plan.durable_consumer,
-    start_sequence: plan.start_sequence,
-    start_time: sameInstant(plan.start_time),
-    end_sequence: plan.end_sequence,
-    end_time: sameInstant(plan.end_time),
+    // The boundaries of a window move from run to run of the same replay.
+    ...(plan.window === null ? boundaries(plan) : { window: plan.window }),
     sink: sorted(target.sink),
     key: target.idempotency.key,
     field: target.idempotency.field,
   });
+}
+
+function boundaries(plan: ReplayPlan): object {
+  return {
+    start_sequence: plan.start_sequence,
+    start_time: sameInstant(plan.start_time),
+    end_sequence: plan.end_sequence,
+    end_time: sameInstant(plan.end_time),
+  };
 }
 
 function sameInstant(time: string | null): string | null {

@@ -24,6 +24,7 @@ export const planLimits = {
   batch_bytes: { min: 64 * 1024, max: 64 * 1024 * 1024 },
   stop_after_idle_seconds: { min: 1, max: 3_600 },
   rate_limit_per_second: { min: 1, max: 1_000_000 },
+  approval_timeout_seconds: { min: 1, max: 30 * 86_400 },
   max_rejects: { min: 0, max: 1_000_000 },
 } as const satisfies Record<string, IntegerLimits>;
 
@@ -31,6 +32,8 @@ export const planDefaults = {
   batch_bytes: 8 * 1024 * 1024,
   stop_after_idle_seconds: 5,
   dry_run: true,
+  require_approval: false,
+  approval_timeout_seconds: 86_400,
   max_rejects: 100,
   keep_consumer: false,
 } as const;

@@ -4,6 +4,7 @@ import type { IntegerLimits } from './limits.ts';
 import { ruledText } from './schema.ts';
 import { filterProblem, nameProblem } from './subjects.ts';
 import { parseTime } from './time.ts';
+import { windowProblem } from './window.ts';
 
 const whole = ({ min, max }: IntegerLimits): z.ZodNumber => z.int().min(min).max(max);
 const name = ruledText(nameProblem).meta({ expected: 'a NATS name (no spaces and none of . * > / \\)', maxLength: 255 });
@@ -57,6 +58,14 @@ export const replaySchema = z.strictObject({
     description: 'Ends before the first message stored at or after this time (exclusive).',
     examples: ['2026-05-02T00:00:00+02:00'],
   }),
+  window: ruledText(windowProblem)
+    .optional()
+    .meta({
+      description:
+        'Instead of a start and an end, for a plan that runs again and again: the time before the run is due (of a Schedule; else before its start), or `since_last_success`: from where the last successful run of the same Schedule stopped, the first time from the start of the stream. Ends when the run is due.',
+      expected: '"since_last_success", or a length of time such as "90m", "24h" or "7d"',
+      examples: ['24h', 'since_last_success'],
+    }),
   max_messages: whole(planLimits.max_messages).meta({
     description: 'The most messages that this replay settles; it ends there even when the range holds more.',
     examples: [5000],
@@ -87,6 +96,15 @@ export const replaySchema = z.strictObject({
   rate_limit_per_second: whole(planLimits.rate_limit_per_second)
     .optional()
     .meta({ description: 'The most messages a second. Can be changed while the replay runs.', examples: [500] }),
+  require_approval: z.boolean().optional().meta({
+    description:
+      'Before the first batch: rehearse, show the numbers (state `awaiting_approval`), and wait for the update `approve`.',
+    default: planDefaults.require_approval,
+  }),
+  approval_timeout_seconds: whole(planLimits.approval_timeout_seconds).optional().meta({
+    description: 'How long a plan with `require_approval` waits. Then it ends as refused, and nothing was written.',
+    default: planDefaults.approval_timeout_seconds,
+  }),
   max_rejects: whole(planLimits.max_rejects).optional().meta({
     description: 'How many records the sink may refuse before the plan stops and asks (state `blocked`).',
     default: planDefaults.max_rejects,

@@ -17,6 +17,8 @@ export interface ReplayPlan {
   readonly start_time: string | null;
   readonly end_sequence: number | null;
   readonly end_time: string | null;
+  /** Instead of a start and an end, which are then null in a plan file; in a description they are what it means now. */
+  readonly window: string | null;
   readonly max_messages: number;
   /** null: adaptive. */
   readonly batch_size: number | null;
@@ -25,6 +27,8 @@ export interface ReplayPlan {
   readonly dry_run: boolean;
   readonly report_file: string | null;
   readonly rate_limit_per_second: number | null;
+  readonly require_approval: boolean;
+  readonly approval_timeout_seconds: number;
   readonly max_rejects: number;
   readonly keep_consumer: boolean;
   readonly production_consumer: string | null;
@@ -72,6 +76,7 @@ function withDefaults(replay: z.output<typeof replaySchema>): ReplayPlan {
     start_time: replay.start_time ?? null,
     end_sequence: replay.end_sequence ?? null,
     end_time: replay.end_time ?? null,
+    window: replay.window ?? null,
     max_messages: replay.max_messages,
     batch_size: replay.batch_size ?? null,
     batch_bytes: replay.batch_bytes ?? planDefaults.batch_bytes,
@@ -79,6 +84,8 @@ function withDefaults(replay: z.output<typeof replaySchema>): ReplayPlan {
     dry_run: replay.dry_run ?? planDefaults.dry_run,
     report_file: replay.report_file ?? null,
     rate_limit_per_second: replay.rate_limit_per_second ?? null,
+    require_approval: replay.require_approval ?? planDefaults.require_approval,
+    approval_timeout_seconds: replay.approval_timeout_seconds ?? planDefaults.approval_timeout_seconds,
     max_rejects: replay.max_rejects ?? planDefaults.max_rejects,
     keep_consumer: replay.keep_consumer ?? planDefaults.keep_consumer,
     production_consumer: replay.production_consumer ?? null,
@@ -88,7 +95,7 @@ function withDefaults(replay: z.output<typeof replaySchema>): ReplayPlan {
 /** Rules between fields, on the values as given: zod skips such rules as soon as one field has a wrong type. */
 function betweenFields(replay: Readonly<Record<string, unknown>>): Problem[] {
   return [
-    ...exactlyOne(replay, 'start_sequence', 'start_time'),
+    ...(replay['window'] === undefined ? exactlyOne(replay, 'start_sequence', 'start_time') : besideWindow(replay)),
     ...exactlyOne(replay, 'subject_filter', 'subject_filters'),
     ...filterListProblems(replay['subject_filters']),
     ...endProblems(replay),
@@ -101,6 +108,12 @@ function exactlyOne(replay: Readonly<Record<string, unknown>>, one: string, othe
   if (given.length === 1) return [];
   const fault = given.length === 0 ? 'missing' : `stands together with ${other}`;
   return [problemAt(['replay', one], `${fault}; expected exactly one of ${one} and ${other}`)];
+}
+
+function besideWindow(replay: Readonly<Record<string, unknown>>): Problem[] {
+  return ['start_sequence', 'start_time', 'end_sequence', 'end_time']
+    .filter((field) => replay[field] !== undefined)
+    .map((field) => problemAt(['replay', field], 'stands together with window; expected a window, or a start and an end'));
 }
 
 function filterListProblems(filters: unknown): Problem[] {

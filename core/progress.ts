@@ -1,3 +1,4 @@
+import type { AwaitedApproval } from './approval.ts';
 import type { FaultCode } from './errors.ts';
 import type { Reject } from './record.ts';
 
@@ -85,6 +86,8 @@ export interface Progress {
   /** 0 to 100; null while the far end is unknown. */
   readonly percent: number | null;
   readonly secondsLeft: number | null;
+  /** What awaits an approval; null: nothing does. */
+  readonly approval: AwaitedApproval | null;
   /** The last ones, or those that block the plan; at most 20. */
   readonly rejects: readonly Reject[];
 }
@@ -101,6 +104,7 @@ export const noProgress: Omit<Progress, 'state' | 'problem'> = {
   rate_limit_per_second: null,
   percent: null,
   secondsLeft: null,
+  approval: null,
   rejects: [],
 };
 

@@ -12,6 +12,9 @@ export function reportMarkdown(report: Report): string {
       `stopped by: ${report.stop_reason ?? 'still going on'}`,
       `range ${range.first} to ${range.last ?? 'the end of the stream'}, cursor ${range.cursor}, ` +
         `${range.count_exact ? '' : 'about '}${range.count} messages when described`,
+      ...(report.approval == null
+        ? []
+        : [`approved by ${plain(report.approval.by)}: ${plain(report.approval.reason)} (${report.approval.at})`]),
       `${formatDuration(Math.round(timings.total_seconds))}, ${timings.records_per_second} records/s`,
     ]),
     '## Counts',
@@ -52,4 +55,9 @@ function list(items: readonly string[]): string {
 function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const line = (cells: readonly (string | number)[]): string => `| ${cells.join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+/** On one line, and no Markdown of its own: somebody typed it. */
+function plain(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').replaceAll(/[\\`*_[\]<>|]/g, (mark) => `\\${mark}`);
 }

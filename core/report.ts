@@ -1,3 +1,4 @@
+import type { Approved } from './approval.ts';
 import type { Description } from './description.ts';
 import type { Counts, ReplayState } from './progress.ts';
 import type { Reject } from './record.ts';
@@ -12,6 +13,8 @@ export interface BatchSummary {
   readonly rejected: number;
   readonly pull_ms: number;
   readonly write_ms: number;
+  /** Seconds from the start of the run to the settling of this batch. Absent in runs of older code. */
+  readonly at_seconds?: number | undefined;
 }
 
 /** The report of a run: file, workflow result and query `report`. Holds no payload, header, address, path or credential. */
@@ -24,9 +27,12 @@ export interface Report {
     readonly durable_consumer: string;
     readonly subject_families: readonly string[];
     readonly max_messages: number;
+    readonly window: string | null;
     readonly fingerprint: string;
     readonly resumed: boolean;
   };
+  /** null: the plan asked for none, or it was not given. */
+  readonly approval: Approved | null;
   readonly sink: {
     readonly type: string;
     readonly key: string;

@@ -1,3 +1,4 @@
+import type { Approved } from './approval.ts';
 import type { Owner } from './consumer.ts';
 import type { Description } from './description.ts';
 import type { FaultCode } from './errors.ts';
@@ -42,6 +43,8 @@ export interface RunState {
   readonly owner: Owner;
   readonly predecessor: Owner | null;
   readonly startedMs: number;
+  /** null: the plan asks for none, or it is still awaited. */
+  approval: Approved | null;
 
   /** Next unsettled sequence, and the consumer sequence that its record must have (null: put the durable back first). */
   cursor: number;
@@ -98,6 +101,7 @@ export function startRun(description: Description, owner: Owner, predecessor: Ow
     owner,
     predecessor,
     startedMs: nowMs,
+    approval: null,
     cursor: description.cursor,
     consumerSequence: null,
     deferred: 0,
@@ -330,6 +334,7 @@ function remember(run: RunState, delivery: Delivery, nowMs: number): void {
     rejected: delivery.rejects.length,
     pull_ms: delivery.pullMs,
     write_ms: delivery.writeMs,
+    at_seconds: Math.round((nowMs - run.startedMs) / 100) / 10,
   });
 }
 
@@ -424,6 +429,7 @@ export function progress(run: RunState, { state, problem, ratePerSecond }: Situa
     rate_limit_per_second: ratePerSecond,
     percent: ended ? 100 : position.percent,
     secondsLeft: ended ? 0 : position.secondsLeft,
+    approval: null,
     rejects: run.rejects.slice(-progressRejectsMax),
   };
 }
@@ -442,9 +448,11 @@ export function report(run: RunState, state: ReplayState, reason: StopReason | n
       durable_consumer: plan.durable_consumer,
       subject_families: run.description.families,
       max_messages: plan.max_messages,
+      window: plan.window ?? null,
       fingerprint: run.description.fingerprint,
       resumed: run.description.resumed,
     },
+    approval: run.approval ?? null,
     sink: sinkSummary(run.description),
     counts: run.counts,
     range: {

@@ -3,6 +3,7 @@ import type { Reject } from './record.ts';
 import type { Report } from './report.ts';
 import type { Receipt } from './receipt.ts';
 import type { ReplayTarget } from './target.ts';
+import type { LastSuccess } from './window.ts';
 
 /** Inputs and results of the durable steps: what crosses Temporal's history. Numbers and short strings only, never records. */
 
@@ -15,6 +16,10 @@ export interface ReplayRequest {
 export interface DescribeRequest extends ReplayRequest {
   /** First run of the workflow chain that asks: an owner is never blocked by itself. */
   readonly firstRunId: string;
+  /** RFC 3339: the time for which a Schedule meant this run, else its start. Absent in runs of older code. */
+  readonly at?: string;
+  /** Where the last successful run of the same Schedule stopped. */
+  readonly lastSuccess?: LastSuccess | null;
 }
 
 export interface WriteReportRequest {

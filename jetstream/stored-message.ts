@@ -33,6 +33,15 @@ export function readStored(link: Link, stream: string, sequence: number, signal?
   return getMessage(link, stream, { seq: sequence }, signal);
 }
 
+/** The first message at or after the sequence that the filter takes; null when there is none. */
+export function readNext(
+  link: Link,
+  stream: string,
+  { sequence, filter }: { readonly sequence: number; readonly filter: string },
+): Promise<StoredMessage | null> {
+  return getMessage(link, stream, { seq: sequence, next_by_subj: filter });
+}
+
 async function getMessage(link: Link, stream: string, body: object, signal?: AbortSignal): Promise<StoredMessage | null> {
   const answer = await callApi<MessageAnswer>(link, `STREAM.MSG.GET.${stream}`, body, { signal });
   if (!answer.ok) {

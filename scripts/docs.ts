@@ -9,6 +9,7 @@ import { format, resolveConfig } from 'prettier';
 import { cliPage } from './docs/cli-page.ts';
 import { errorsPage } from './docs/errors-page.ts';
 import { planSchemaText, targetSchemaText } from './docs/editor-schemas.ts';
+import { metricsPage } from './docs/metrics-page.ts';
 import { planPage } from './docs/plan-page.ts';
 import { settingsPage } from './docs/settings-page.ts';
 import { sinksPage } from './docs/sinks-page.ts';
@@ -27,6 +28,7 @@ const generators: readonly Generator[] = [
   { file: 'docs/reference/sinks.md', text: sinksPage },
   { file: 'docs/reference/errors.md', text: errorsPage },
   { file: 'docs/reference/settings.md', text: settingsPage },
+  { file: 'docs/reference/metrics.md', text: metricsPage },
   { file: 'docs/reference/cli.md', text: cliPage },
   { file: 'docs/schema/plan.schema.json', text: planSchemaText },
   { file: 'docs/schema/target.schema.json', text: targetSchemaText },

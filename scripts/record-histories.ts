@@ -60,6 +60,22 @@ const recordings: readonly Recording[] = [
       }
     },
   },
+  {
+    name: 'approved',
+    records: 300,
+    plan: { batch_size: 100, require_approval: true },
+    act: async (handle) => {
+      const { approval } = await until(handle, (progress) => progress.approval !== null);
+      const { fingerprint } = approval!;
+      await handle.executeUpdate('approve', { args: [{ by: 'ann', reason: 'recorded', fingerprint }] });
+    },
+  },
+  { name: 'approval-timed-out', records: 10, plan: { require_approval: true, approval_timeout_seconds: 1 } },
+  {
+    name: 'window',
+    records: 300,
+    plan: { start_sequence: null, end_sequence: null, window: 'since_last_success' },
+  },
   { name: 'refused', records: 10, plan: { start_sequence: 11 } },
   {
     name: 'paused-rate-canceled',

@@ -6,6 +6,7 @@ import { NativeConnection, Runtime, Worker, type WorkerOptions as TemporalWorker
 import type { Deps } from '../activities/deps.ts';
 import { createActivities } from '../activities/index.ts';
 import { ReplayFault } from '../core/errors.ts';
+import { stepSecondsBounds } from '../core/metrics.ts';
 import type { Parsed } from '../core/problems.ts';
 import { connectNats, readNatsSettings, type NatsSettings } from '../jetstream/connection.ts';
 import { createSource } from '../jetstream/source.ts';
@@ -14,6 +15,7 @@ import { readSettings, type Settings } from '../platform/settings.ts';
 import { readTemporalSettings, type TemporalSettings } from '../platform/temporal.ts';
 import { taskQueue } from '../workflows/messages.ts';
 import { createDataRoot, createReportFolder } from './folders.ts';
+import { startGauges } from './gauges.ts';
 import { createRuns } from './runs.ts';
 import { createSecrets } from './secrets.ts';
 import { createSinkPool } from './sink-pool.ts';
@@ -94,9 +96,11 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
             dataRoot: createDataRoot(settings.dataRoot),
             log,
           }),
+          Runtime.instance().metricMeter,
         ),
         ...limits,
       });
+      if (settings.metricsAddress !== 'off') startGauges(client, gaugesOf(options));
       await drainOnStop(worker, options);
       await pool.close();
     } finally {
@@ -105,6 +109,10 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
   } finally {
     await nats.drain().catch(() => undefined);
   }
+}
+
+function gaugesOf({ stop, seams }: WorkerOptions): Parameters<typeof startGauges>[1] {
+  return { meter: Runtime.instance().metricMeter, queue: seams?.taskQueue ?? taskQueue, signal: stop };
 }
 
 const limits: Partial<TemporalWorkerOptions> = {
@@ -151,6 +159,8 @@ function workflowSource(prepared: string | undefined): Pick<TemporalWorkerOption
   return { workflowsPath: fileURLToPath(new URL('../workflows/index.ts', import.meta.url)) };
 }
 
+const histogramBucketOverrides = { replay_step_seconds: [...stepSecondsBounds] };
+
 let runtimeInstalled = false;
 
 /** Once per process: the SDK's core has one runtime. */
@@ -166,7 +176,7 @@ async function installRuntime({ metricsAddress, metricsRequired }: Settings, log
   Runtime.install({
     shutdownSignals: [],
     logger: temporalLogger(log),
-    telemetryOptions: metrics ? { metrics: { prometheus: { bindAddress: metricsAddress } } } : {},
+    telemetryOptions: metrics ? { metrics: { prometheus: { bindAddress: metricsAddress, histogramBucketOverrides } } } : {},
   });
 }
 

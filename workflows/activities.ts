@@ -21,7 +21,7 @@ export const { deliverBatch, deadLetter, acknowledge } = proxyActivities<Activit
 });
 
 /** Asks and tidies up: short, no heartbeat needed. */
-export const { describeStream, closeRun, requestCancel, probeTarget } = proxyActivities<Activities>({
+export const { describeStream, rehearse, closeRun, requestCancel, probeTarget } = proxyActivities<Activities>({
   ...shortRetries,
   startToCloseTimeout: '30s',
 });

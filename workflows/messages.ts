@@ -1,5 +1,6 @@
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
+import type { Approval, Approved } from '../core/approval.ts';
 import type { Progress } from '../core/progress.ts';
 import type { Report } from '../core/report.ts';
 import type { Decision } from '../core/run.ts';
@@ -30,6 +31,8 @@ export interface Decide {
   readonly decision: Decision;
 }
 export const decideUpdate = defineUpdate<Decide, [Decide]>('decide');
+
+export const approveUpdate = defineUpdate<Approved, [Approval]>('approve');
 
 export const progressQuery = defineQuery<Progress>('progress');
 export const reportQuery = defineQuery<Report | null>('report');

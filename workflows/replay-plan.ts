@@ -1,3 +1,4 @@
+import { defineSearchAttributeKey } from '@temporalio/common';
 import {
   allHandlersFinished,
   ApplicationFailure,
@@ -13,17 +14,19 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Owner } from '../core/consumer.ts';
-import type { Description } from '../core/description.ts';
-import { describingMarkdown, detailsMarkdown } from '../core/details.ts';
+import type { Description, Rehearsal } from '../core/description.ts';
+import { describingMarkdown, detailsMarkdown, formatDuration } from '../core/details.ts';
 import { paceAfter, paceAtStart, paceWaitMs } from '../core/pacing.ts';
-import { formatProblems } from '../core/problems.ts';
+import { formatProblems, type Problem } from '../core/problems.ts';
 import { noProgress, progressRejectsMax, type Progress } from '../core/progress.ts';
 import type { Receipt } from '../core/receipt.ts';
-import type { Report, StopReason } from '../core/report.ts';
+import { isoTime, type Report, type StopReason } from '../core/report.ts';
 import * as runs from '../core/run.ts';
 import type { RunState } from '../core/run.ts';
-import type { DeadLettered, Delivery, ReplayRequest } from '../core/steps.ts';
-import { acknowledge, closeRun, deadLetter, deliverBatch, describeStream, writeReport } from './activities.ts';
+import type { DeadLettered, DescribeRequest, Delivery, ReplayRequest } from '../core/steps.ts';
+import { lastSuccessOf } from '../core/window.ts';
+import { acknowledge, closeRun, deadLetter, deliverBatch, describeStream, rehearse, writeReport } from './activities.ts';
+import { createApprovalDesk, handleApproval, untilApproved, type ApprovalDesk } from './approval.ts';
 import { createControl, enter, handleMessages, healed, unblock, untilDecided, whilePaused, type Control } from './control.ts';
 import { progressQuery, refusedFailure, reportQuery, searchAttributes } from './messages.ts';
 
@@ -31,6 +34,9 @@ import { progressQuery, refusedFailure, reportQuery, searchAttributes } from './
 const cleanupMsMax = 60_000;
 /** Dead letters of one step: bounds its input in the history. */
 const deadLettersMax = 500;
+
+/** Temporal's own: the time for which a Schedule meant a run. */
+const scheduledStart = defineSearchAttributeKey('TemporalScheduledStartTime', 'DATETIME');
 
 /** What continue-as-new carries: everything the next link needs to go on where this one stopped. */
 interface Carried {
@@ -51,6 +57,7 @@ interface Link {
   unsettled: Delivery | null;
   /** Blocks the plan: its rejects are shown, and nothing of it is settled. */
   objected: Delivery | null;
+  readonly desk: ApprovalDesk;
 }
 
 /**
@@ -68,9 +75,11 @@ export async function replayPlan(request: ReplayRequest, carried?: Carried): Pro
     acknowledging: Promise.resolve(),
     unsettled: null,
     objected: null,
+    desk: createApprovalDesk(),
   };
   control.show = () => showDetails(link);
   handleMessages(control);
+  handleApproval(link.desk);
   handleQueries(link);
   try {
     const run = link.run ?? (await describe(link));
@@ -86,20 +95,10 @@ export async function replayPlan(request: ReplayRequest, carried?: Carried): Pro
 
 async function describe(link: Link): Promise<RunState> {
   const { control, request } = link;
-  const info = workflowInfo();
-  const described = await healed(control, () => describeStream({ ...request, firstRunId: info.firstExecutionRunId }));
-  if (described.kind === 'refused') {
-    control.hasSearchAttributes = described.searchAttributes;
-    enter(control, 'refused');
-    throw ApplicationFailure.create({
-      message: formatProblems(described.problems),
-      type: refusedFailure,
-      nonRetryable: true,
-      details: [described.problems],
-    });
-  }
-  const { description, predecessor } = described;
-  link.run = runs.startRun(description, ownerOf(description), predecessor, info.startTime.getTime());
+  const described = await healed(control, () => describeStream(describeRequest(request)));
+  if (described.kind === 'refused') throw refuse(control, described);
+  const { description } = described;
+  link.run = startRun(described);
   if (description.searchAttributes) {
     upsertSearchAttributes([
       { key: searchAttributes.stream, value: description.plan.stream },
@@ -107,7 +106,57 @@ async function describe(link: Link): Promise<RunState> {
       { key: searchAttributes.rejected, value: 0 },
     ]);
   }
+  if (description.plan.require_approval && !description.plan.dry_run) await awaitApproval(link);
   return link.run;
+}
+
+function describeRequest(request: ReplayRequest): DescribeRequest {
+  const { firstExecutionRunId, startTime, typedSearchAttributes, lastResult } = workflowInfo();
+  const at = typedSearchAttributes.get(scheduledStart) ?? startTime;
+  return { ...request, firstRunId: firstExecutionRunId, at: isoTime(at.getTime()), lastSuccess: lastSuccessOf(lastResult) };
+}
+
+function startRun({ description, predecessor }: Pick<Rehearsal, 'description' | 'predecessor'>): RunState {
+  return runs.startRun(description, ownerOf(description), predecessor, workflowInfo().startTime.getTime());
+}
+
+function refuse(control: Control, refused: { readonly problems: readonly Problem[]; readonly searchAttributes: boolean }) {
+  control.hasSearchAttributes = refused.searchAttributes;
+  enter(control, 'refused');
+  return ApplicationFailure.create({
+    message: formatProblems(refused.problems),
+    type: refusedFailure,
+    nonRetryable: true,
+    details: [refused.problems],
+  });
+}
+
+/** Shows what a rehearsal found until somebody approves it. Then the run begins with what the last rehearsal found. */
+async function awaitApproval(link: Link): Promise<void> {
+  const { control, request, desk } = link;
+  const look = () => healed(control, () => rehearse(describeRequest(request)));
+  const first = await look();
+  if (first.kind === 'refused') throw refuse(control, first);
+  const sinceMs = Date.now();
+  const { approval_timeout_seconds: seconds } = first.description.plan;
+  const settled = await untilApproved(desk, first, {
+    rehearse: look,
+    deadlineMs: sinceMs + seconds * 1_000,
+    show: (rehearsal) => {
+      link.run = startRun(rehearsal);
+      control.hasSearchAttributes = rehearsal.description.searchAttributes;
+      enter(control, 'awaiting_approval');
+      control.show();
+    },
+  });
+  control.pausedMs += Date.now() - sinceMs;
+  if (settled === null) {
+    const message = `nobody approved this plan within ${formatDuration(seconds)}; nothing was written. Start it again when somebody can`;
+    const problems = [{ path: 'replay.require_approval', message }];
+    throw refuse(control, { problems, searchAttributes: control.hasSearchAttributes });
+  }
+  link.run = startRun(settled.rehearsal);
+  link.run.approval = settled.approved;
 }
 
 function ownerOf(description: Description): Owner {
@@ -342,9 +391,10 @@ function handleQueries(link: Link): void {
   );
 }
 
-function progressOf({ control, run, objected }: Link): Progress {
+function progressOf({ control, run, objected, desk }: Link): Progress {
   const { state, problem } = control;
   if (run === null) return { ...noProgress, state, problem };
   const shown = runs.progress(run, { state, problem, ratePerSecond: control.ratePerSecond ?? null });
+  if (desk.awaited !== null) return { ...shown, approval: desk.awaited };
   return objected === null ? shown : { ...shown, rejects: objected.rejects.slice(0, progressRejectsMax) };
 }

@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { reportHtml } from '../../core/report-html.ts';
 import { reportMarkdown } from '../../core/report-markdown.ts';
 import type { Report } from '../../core/report.ts';
 import { assertWorker, withTemporal } from '../connect.ts';
@@ -10,16 +11,20 @@ import { findByName, type FoundReplay, type ReplayName } from '../which.ts';
 
 export interface ReportOptions {
   readonly name: ReplayName;
-  readonly markdown: boolean;
-  readonly json: boolean;
+  readonly form: 'text' | 'markdown' | 'html' | 'json';
 }
 
 /** The report as it stands; final once the run has ended. */
-export async function report({ name, markdown, json }: ReportOptions, terminal: Terminal): Promise<ExitStatus> {
+export async function report({ name, form }: ReportOptions, terminal: Terminal): Promise<ExitStatus> {
   const found = await withTemporal(async (client) => await fetchReport(client, await findByName(client, name)));
-  if (json) outJson(terminal, found);
-  else terminal.out(markdown ? reportMarkdown(found).trimEnd() : reportSummary(found));
+  if (form === 'json') outJson(terminal, found);
+  else terminal.out(textOf(found, form));
   return exitStatus('done');
+}
+
+function textOf(found: Report, form: Exclude<ReportOptions['form'], 'json'>): string {
+  if (form === 'markdown') return reportMarkdown(found).trimEnd();
+  return form === 'html' ? reportHtml(found).trimEnd() : reportSummary(found);
 }
 
 async function fetchReport(client: Client, { handle, facts }: FoundReplay): Promise<Report> {

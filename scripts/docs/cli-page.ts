@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { exitStatuses } from '../../client/exit.ts';
-import { examplesOf } from '../../client/options.ts';
 import { createProgram } from '../../client/parse.ts';
+import { examplesOf } from '../../client/verbs.ts';
 import { code, page, table } from './markdown.ts';
 
 export function cliPage(): string {
@@ -30,7 +30,7 @@ ${table(['Status', 'Meaning'], statuses)}
 The numbers 3, 4, 5, 130 and 143 come from the main form and from \`status --follow\`. Other verbs end with 0 when they did what they
 were asked, else with 1, or with 2 for wrong usage; \`check\` ends with 2 when a plan with these files could not run.
 
-${program.commands.flatMap(sectionsOf).join('\n\n')}
+${program.commands.flatMap(sections).join('\n\n')}
 `,
   );
 }
@@ -42,9 +42,10 @@ status 5 (the replay goes on waiting; with \`--json\` the report so far is print
 once, and then nothing was sent to Temporal. When Temporal stops answering, the command keeps trying for 10 minutes; the replay does
 not depend on it.`;
 
-/** A verb, then what stands below it. */
-function sectionsOf(verb: Command): string[] {
-  return [section(verb, verb.name()), ...verb.commands.map((one) => section(one, `${verb.name()} ${one.name()}`))];
+/** A verb and the verbs below it. */
+function sections(verb: Command): string[] {
+  const names = verb.parent?.parent == null ? [verb.name()] : [verb.parent.name(), verb.name()];
+  return [section(verb, names.join(' ')), ...verb.commands.flatMap(sections)];
 }
 
 function section(command: Command, title: string): string {
@@ -55,14 +56,14 @@ function section(command: Command, title: string): string {
     `## ${title}`,
     ...(command.parent === null ? [] : [command.description()]),
     `\`\`\`text\n${usageOf(command)}\n\`\`\``,
-    table(['Input', 'Meaning'], [...inputs, ...options]),
+    ...(inputs.length + options.length === 0 ? [] : [table(['Input', 'Meaning'], [...inputs, ...options])]),
     `\`\`\`sh\n${examples.join('\n')}\n\`\`\``,
   ].join('\n\n');
 }
 
 function usageOf(command: Command): string {
-  const names: string[] = [];
-  for (let at: Command | null = command; at !== null; at = at.parent) names.unshift(at.name());
+  const names = [command.name()];
+  for (let above = command.parent; above !== null; above = above.parent) names.unshift(above.name());
   return `${names.join(' ')} ${command.usage()}`;
 }
 

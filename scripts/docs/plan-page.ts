@@ -28,6 +28,7 @@ An optional field that is \`null\` counts as absent.
 ## Rules between fields
 
 - Exactly one of \`start_sequence\` and \`start_time\`, exactly one of \`subject_filter\` and \`subject_filters\`.
+- A \`window\` stands instead of all four boundaries.
 - \`end_sequence\` is inclusive and not before \`start_sequence\`; \`end_time\` is exclusive and after \`start_time\`.
 - No two filters share a subject, and \`dead_letter.subject\` of the target is outside all of them.
 - \`durable_consumer\` differs from \`production_consumer\`.

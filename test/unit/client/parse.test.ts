@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { CommanderError } from 'commander';
 import { describe, expect, test } from 'vitest';
-import { examplesOf } from '../../../client/options.ts';
 import { createProgram, parseCommandLine, type Invocation } from '../../../client/parse.ts';
+import { examplesOf } from '../../../client/verbs.ts';
 
 const silent = { out: () => undefined, err: () => undefined };
 
@@ -81,7 +81,7 @@ describe('verbs', () => {
     [['cancel', 'ID', '--no-wait', '--json'], { verb: 'cancel', options: { name: ['ID'], wait: false, json: true } }],
     [['rate', 'ID', '500'], { verb: 'rate', options: { name: ['ID'], perSecond: 500, json: false } }],
     [['rate', 'S', 'D', 'off'], { verb: 'rate', options: { name: ['S', 'D'], perSecond: null, json: false } }],
-    [['report', 'ID', '--markdown'], { verb: 'report', options: { name: ['ID'], markdown: true, json: false } }],
+    [['report', 'ID', '--markdown'], { verb: 'report', options: { name: ['ID'], form: 'markdown' } }],
     [['worker'], { verb: 'worker', options: { json: false } }],
   ])('%j', (words, expected) => {
     expect(parse(...words)).toEqual(expected);
@@ -146,7 +146,7 @@ describe('topic', () => {
 
 test('every verb has --json and an example that can be typed', () => {
   const program = createProgram(() => undefined, silent);
-  const verbs = program.commands.flatMap((verb) => (verb.commands.length > 0 ? verb.commands : [verb]));
+  const verbs = program.commands.flatMap((verb) => (verb.commands.length === 0 ? [verb] : verb.commands));
   for (const command of [program, ...verbs]) {
     expect(
       command.options.map(({ long }) => long),

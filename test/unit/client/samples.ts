@@ -11,9 +11,11 @@ export function report(fields: Partial<Report> = {}): Report {
       durable_consumer: 'orders-replay',
       subject_families: ['orders.>'],
       max_messages: 10_000,
+      window: null,
       fingerprint: '0123456789abcdef',
       resumed: false,
     },
+    approval: null,
     sink: { type: 'file', key: 'stream_sequence', duplicates_safe: true, dead_letter: true },
     counts: noCounts,
     range: {

@@ -90,7 +90,7 @@ describe('editor schemas', () => {
     const changes = [
       { max_messages: null },
       { batch_size: 100_000 },
-      { window: '24h' },
+      { window: 24 },
       { dry_run: 'no' },
       { subject_filters: [] },
     ];

@@ -37,6 +37,9 @@ describe('accepted', () => {
       report_file: null,
       rate_limit_per_second: null,
       max_rejects: 100,
+      window: null,
+      require_approval: false,
+      approval_timeout_seconds: 86_400,
       keep_consumer: false,
       production_consumer: null,
     });
@@ -53,6 +56,9 @@ describe('accepted', () => {
       batch_bytes: 65_536,
       stop_after_idle_seconds: 3_600,
       dry_run: false,
+      window: null,
+      require_approval: true,
+      approval_timeout_seconds: 60,
       report_file: 'a/b c.md',
       rate_limit_per_second: 1,
       max_rejects: 0,
@@ -69,6 +75,9 @@ describe('accepted', () => {
       'dry_run',
       'rate_limit_per_second',
       'max_rejects',
+      'window',
+      'require_approval',
+      'approval_timeout_seconds',
       'keep_consumer',
       'production_consumer',
     ];
@@ -181,9 +190,12 @@ describe('refused, each with its path and what is expected', () => {
     [{ report_file: '' }, 'replay.report_file: "" is empty'],
     [{ report_file: `${'x'.repeat(256)}.md` }, 'has a part longer than 255 bytes'],
     [{ max_message: 5 }, 'replay.max_message: unknown field; did you mean max_messages? known here: stream, subject_filter,'],
-    [{ window: '24h' }, 'replay.window: unknown field; known here: stream,'],
+    [{ windows: '24h' }, 'replay.windows: unknown field; did you mean window?'],
+    [{ window: '24h' }, 'replay.start_sequence: stands together with window'],
+    [{ start_sequence: null, window: '1 day' }, 'replay.window: "1 day" is no window; expected'],
     [{ topic: 'orders' }, 'replay.topic: unknown field'],
-    [{ require_approval: true }, 'replay.require_approval: unknown field'],
+    [{ require_approval: 1 }, 'replay.require_approval: expected true or false, got 1'],
+    [{ approval_timeout_seconds: 0 }, 'replay.approval_timeout_seconds: expected a whole number from 1 to 2,592,000'],
   ];
   test.each(cases.map(([change, expected]) => [expected, change] as const))('%s', (expected, change) => {
     const problems = problemsOf(change);

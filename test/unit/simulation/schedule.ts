@@ -1,3 +1,4 @@
+import { noopMetricMeter } from '@temporalio/common';
 import { ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { createActivities, type Activities } from '../../../activities/index.ts';
@@ -39,7 +40,7 @@ export async function play(seed: number): Promise<Played> {
   };
   const size = { last: 10 + random.below(50), badOneIn: 3 + random.below(12) };
   const world = createWorld(random, size, rates);
-  const game: Game = { random, world, activities: createActivities(world.deps), steps: 0 };
+  const game: Game = { random, world, activities: createActivities(world.deps, noopMetricMeter), steps: 0 };
   const batch = 1 + random.below(12);
   for (let starts = 1; ; starts++) {
     const state = begin(game, batch, starts);
@@ -57,7 +58,7 @@ export async function play(seed: number): Promise<Played> {
 /** Another worker, which knows nothing of what the lost one had pulled ahead. */
 function revive(game: Game): void {
   game.world.revive();
-  game.activities = createActivities(game.world.deps);
+  game.activities = createActivities(game.world.deps, noopMetricMeter);
 }
 
 interface Game {
@@ -95,6 +96,9 @@ function begin({ world }: Game, batch: number, starts: number): RunState {
       report_file: null,
       rate_limit_per_second: null,
       max_rejects: 1_000,
+      window: null,
+      require_approval: false,
+      approval_timeout_seconds: 86_400,
       keep_consumer: false,
       production_consumer: null,
     },
