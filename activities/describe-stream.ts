@@ -30,7 +30,8 @@ async function describeStream(deps: Deps, request: DescribeRequest): Promise<Des
   const [plan, target] = [parsePlan(request.plan), await deps.targets.resolve(request.target)];
   if (!plan.ok || !target.ok)
     return await refused(deps, [...(plan.ok ? [] : plan.problems), ...(target.ok ? [] : target.problems)]);
-  const problems = [...checkPlanAgainstTarget(plan.value, target.value), ...checkCertified(deps, target.value)];
+  const written = deps.targets.streamsWritten(target.value.sink);
+  const problems = [...checkPlanAgainstTarget(plan.value, target.value, written), ...checkCertified(deps, target.value)];
   const facts = await findStream(deps, plan.value.stream);
   if (facts === null) {
     return await refused(deps, [
@@ -42,6 +43,7 @@ async function describeStream(deps: Deps, request: DescribeRequest): Promise<Des
   const durable = await checkDurable(deps, request, { plan: plan.value, target: target.value });
   problems.push(
     ...checkStream(facts, plan.value),
+    ...checkOrigins(facts, written),
     ...range.problems,
     ...durable.problems,
     ...(await checkDeadLetter(deps, target.value)),
@@ -92,6 +94,16 @@ function checkStream(facts: StreamFacts, plan: ReplayPlan): Problem[] {
     });
   }
   return problems;
+}
+
+/** What is written into an origin of the stream comes back into it, and would be replayed again. */
+function checkOrigins(facts: StreamFacts, written: readonly string[]): Problem[] {
+  return written
+    .filter((stream) => facts.origins.includes(stream))
+    .map((stream) => ({
+      path: 'sink.stream',
+      message: `the server copies "${stream}" into the stream that the plan reads (mirror or source), so that the replay would feed itself; expected another one`,
+    }));
 }
 
 /** A filter that none of the stream's subjects can match, and that matches nothing, is a slip of the pen. */

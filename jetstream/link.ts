@@ -122,7 +122,7 @@ export async function request(
 }
 
 /** The client asks headers for nothing but their encoded form; its own builder would trim values and refuse names. */
-function verbatim(headerBlock: Uint8Array): MsgHdrs {
+export function verbatim(headerBlock: Uint8Array): MsgHdrs {
   return { encode: () => headerBlock } as unknown as MsgHdrs;
 }
 

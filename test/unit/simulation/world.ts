@@ -164,6 +164,7 @@ export function createWorld(random: Random, size: { readonly last: number; reado
         subjects: ['s.>'],
         allowDirect: true,
         isMirror: false,
+        origins: [],
         consumerLimits: { inactiveThresholdMs: null, maxAckPending: null },
         serverTimeNanos: 0n,
       })),
@@ -275,6 +276,7 @@ export function createWorld(random: Random, size: { readonly last: number; reado
         resolve: () => Promise.reject(new Error('not simulated')),
         isCertified: () => true,
         isLocal: () => false,
+        streamsWritten: () => [],
         unopened: () => Promise.reject(new Error('not simulated')),
       },
       runs: {
