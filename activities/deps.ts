@@ -45,6 +45,8 @@ export interface Targets {
   isCertified(sink: ReplayTarget['sink']): boolean;
   /** Whether the sink type lives below this machine's data root. */
   isLocal(type: string): boolean;
+  /** The streams that the sink writes into. */
+  streamsWritten(sink: ReplayTarget['sink']): readonly string[];
   /** A sink that was not opened, to probe. */
   unopened(use: SinkUse): Promise<Sink>;
 }

@@ -32,7 +32,8 @@ export async function describeStream(deps: Deps, request: DescribeRequest): Prom
   const [given, target] = [parsePlan(request.plan), await deps.targets.resolve(request.target)];
   if (!given.ok || !target.ok)
     return await refused(deps, [...(given.ok ? [] : given.problems), ...(target.ok ? [] : target.problems)]);
-  const problems = [...checkPlanAgainstTarget(given.value, target.value), ...checkCertified(deps, target.value)];
+  const written = deps.targets.streamsWritten(target.value.sink);
+  const problems = [...checkPlanAgainstTarget(given.value, target.value, written), ...checkCertified(deps, target.value)];
   const facts = await findStream(deps, given.value.stream);
   if (facts === null) {
     return await refused(deps, [
@@ -45,6 +46,7 @@ export async function describeStream(deps: Deps, request: DescribeRequest): Prom
   const durable = await checkDurable(deps, request, { plan, target: target.value });
   problems.push(
     ...checkStream(facts, plan),
+    ...checkOrigins(facts, written),
     ...range.problems,
     ...durable.problems,
     ...(await checkDeadLetter(deps, target.value)),
@@ -98,6 +100,16 @@ function checkStream(facts: StreamFacts, plan: ReplayPlan): Problem[] {
     });
   }
   return problems;
+}
+
+/** What is written into an origin of the stream comes back into it, and would be replayed again. */
+function checkOrigins(facts: StreamFacts, written: readonly string[]): Problem[] {
+  return written
+    .filter((stream) => facts.origins.includes(stream))
+    .map((stream) => ({
+      path: 'sink.stream',
+      message: `the server copies "${stream}" into the stream that the plan reads (mirror or source), so that the replay would feed itself; expected another one`,
+    }));
 }
 
 /** A filter that none of the stream's subjects can match, and that matches nothing, is a slip of the pen. */

@@ -2,7 +2,7 @@ import { checkStartTime, parsePlan, type ReplayPlan } from '../core/plan.ts';
 import type { Parsed, Problem } from '../core/problems.ts';
 import type { ReplayRequest } from '../core/steps.ts';
 import { checkPlanAgainstTarget, parseTarget, type ReplayTarget } from '../core/target.ts';
-import { sinkSpecs } from '../sinks/registry.ts';
+import { sinkSpecs, streamsWritten } from '../sinks/registry.ts';
 
 /** A request that nothing but the worker can still refuse. */
 export interface CheckedRequest {
@@ -35,7 +35,7 @@ export interface ProblemsBetween {
 export function problemsBetween(plan: ReplayPlan, target: ReplayTarget | null, nowMs: number): ProblemsBetween {
   return {
     plan: checkStartTime(plan, BigInt(nowMs) * 1_000_000n),
-    target: target === null ? [] : checkPlanAgainstTarget(plan, target),
+    target: target === null ? [] : checkPlanAgainstTarget(plan, target, streamsWritten(target.sink)),
   };
 }
 

@@ -116,8 +116,23 @@ export function parseTargetBytes(bytes: Uint8Array, specs: readonly SinkSpec[]):
   return { ok: false, problems: boundedProblems([...problems, ...(parsed.ok ? [] : parsed.problems)]) };
 }
 
-/** Problems that only plan and target together show: a dead-letter subject inside the plan's own scope. */
-export function checkPlanAgainstTarget(plan: ReplayPlan, target: ReplayTarget): readonly Problem[] {
+/**
+ * Problems that only plan and target together show: a dead-letter subject inside the plan's own scope, a plan that reads what
+ * it writes. `written`: the streams that the sink writes into.
+ */
+export function checkPlanAgainstTarget(
+  plan: ReplayPlan,
+  target: ReplayTarget,
+  written: readonly string[] = [],
+): readonly Problem[] {
+  const loop = `is the stream that the plan reads, so that the replay would feed itself; expected another one`;
+  return [
+    ...(written.includes(plan.stream) ? [problemAt(['sink', 'stream'], `${shown(plan.stream)} ${loop}`)] : []),
+    ...deadLetterProblems(plan, target),
+  ];
+}
+
+function deadLetterProblems(plan: ReplayPlan, target: ReplayTarget): readonly Problem[] {
   const subject = target.dead_letter?.subject;
   if (subject === undefined) return [];
   const index = plan.subject_filters.findIndex((filter) => matches(filter, subject));

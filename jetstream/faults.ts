@@ -125,5 +125,7 @@ const operation =
 function describeSubject(subject: string): string {
   if (subject.startsWith('$JS.ACK.')) return '$JS.ACK';
   const named = operation.exec(subject)?.[1];
-  return named === undefined ? 'the dead-letter subject' : `$JS.API.${named}`;
+  return named === undefined
+    ? 'a subject outside the API of JetStream (dead letters, or the destination stream)'
+    : `$JS.API.${named}`;
 }

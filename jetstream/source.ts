@@ -67,6 +67,8 @@ export interface StreamFacts {
   readonly subjects: readonly string[];
   readonly allowDirect: boolean;
   readonly isMirror: boolean;
+  /** Streams that the server copies into this one: of a mirror, and of sources. */
+  readonly origins: readonly string[];
   /** Caps the stream puts on its consumers; null where it has none. */
   readonly consumerLimits: { readonly inactiveThresholdMs: number | null; readonly maxAckPending: number | null };
   /** Server time of the answer, nanoseconds since the epoch. */

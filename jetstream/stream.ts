@@ -13,7 +13,15 @@ export interface StreamInfo {
     readonly subjects?: readonly string[];
     readonly retention: StreamFacts['retention'];
     readonly allow_direct?: boolean;
-    readonly mirror?: object;
+    readonly mirror?: { readonly name: string };
+    readonly sources?: readonly { readonly name: string }[] | null;
+    readonly sealed?: boolean;
+    readonly discard?: 'old' | 'new';
+    readonly max_age?: number;
+    readonly max_msgs?: number;
+    readonly max_bytes?: number;
+    readonly max_msg_size?: number;
+    readonly max_msgs_per_subject?: number;
     readonly duplicate_window?: number;
     readonly consumer_limits?: { readonly inactive_threshold?: number; readonly max_ack_pending?: number };
   };
@@ -54,6 +62,7 @@ export function factsOf(info: StreamInfo, now: bigint): StreamFacts {
     subjects: config.subjects ?? [],
     allowDirect: config.allow_direct === true,
     isMirror: config.mirror !== undefined,
+    origins: [...(config.mirror === undefined ? [] : [config.mirror.name]), ...(config.sources ?? []).map(({ name }) => name)],
     consumerLimits: {
       inactiveThresholdMs: capOf(config.consumer_limits?.inactive_threshold, nanosPerMilli),
       maxAckPending: capOf(config.consumer_limits?.max_ack_pending, 1),

@@ -12,6 +12,7 @@ import { findSinkSpec } from '../sinks/registry.ts';
 import { destinations } from '../test/contract/destinations.ts';
 import { assertCase, contractCases } from '../test/contract/sink-contract.ts';
 import type { ContractCase, Destination } from '../test/contract/sink-contract.ts';
+import { runAtFileEnd } from '../test/support/file-end.ts';
 
 const [type = '', ...rest] = process.argv.slice(2);
 const load = destinations[type];
@@ -25,6 +26,7 @@ if (load === undefined || evidence === undefined || rest.length > 0) {
 
 const modes: CertifiedMode[] = [];
 for (const destination of await load()) modes.push(await certify(destination));
+await runAtFileEnd();
 const file = fileURLToPath(evidence);
 await writeEvidence(file, { format: CERTIFICATION_FORMAT, type, package_version: await packageVersion(), modes });
 const failed = modes.flatMap(({ cases }) => cases).filter(({ result }) => result === 'failed');

@@ -4,6 +4,7 @@ import type { IdempotencyKey } from '../core/record.ts';
 import type { Idempotency } from './sql/columns.ts';
 import type { Sink, SinkContext } from './sink.ts';
 import { fileSpec } from './file/config.ts';
+import { jetstreamSpec } from './jetstream/config.ts';
 import { mysqlSpec } from './mysql/config.ts';
 
 /** Describes a sink type without loading its driver: what CLI, docs and plan checks need. */
@@ -26,13 +27,20 @@ export interface SinkSpec {
   readonly problems?: (sink: Readonly<Record<string, unknown>>, idempotency: Idempotency) => readonly Problem[];
   /** The network hosts that a configuration reaches: a worker may be limited to some. Absent: none. */
   readonly hosts?: (sink: Readonly<Record<string, unknown>>) => readonly string[];
+  /** The streams that a configuration writes into: a plan must not read them. Absent: none. */
+  readonly streams?: (sink: Readonly<Record<string, unknown>>) => readonly string[];
   /** Loads the driver; `config` has passed the schema above. */
   load(): Promise<(config: never, context: SinkContext) => Sink>;
 }
 
 /** The one list of destinations. Order: as the reference page shows them. */
-export const sinkSpecs: readonly SinkSpec[] = [fileSpec, mysqlSpec];
+export const sinkSpecs: readonly SinkSpec[] = [fileSpec, mysqlSpec, jetstreamSpec];
 
 export function findSinkSpec(type: string): SinkSpec | undefined {
   return sinkSpecs.find((spec) => spec.type === type);
+}
+
+/** The streams that this `sink` object of a target writes into. */
+export function streamsWritten(sink: { readonly type: string } & Readonly<Record<string, unknown>>): readonly string[] {
+  return findSinkSpec(sink.type)?.streams?.(sink) ?? [];
 }

@@ -1,4 +1,5 @@
 import type { IdempotencyKey, Outcome, ReplayRecord } from '../core/record.ts';
+import type { StreamWriter } from '../jetstream/stream-writer.ts';
 
 /**
  * A destination. The deliver step calls `open` once, then `write` for each batch, one call at a time; `probe` may be called
@@ -61,6 +62,8 @@ export interface SinkContext {
   /** Resolves a secret by the name of its environment variable; throws ReplayFault('secret_missing'). */
   readonly secret: (name: string) => string;
   readonly log: SinkLog;
+  /** The worker's own connection to NATS, for sinks that write into a stream. Absent: this worker has none to give. */
+  readonly streams?: StreamWriter;
 }
 
 export interface SinkLog {

@@ -10,6 +10,7 @@ import { stepSecondsBounds } from '../core/metrics.ts';
 import type { Parsed } from '../core/problems.ts';
 import { connectNats, readNatsSettings, type NatsSettings } from '../jetstream/connection.ts';
 import { createSource } from '../jetstream/source.ts';
+import { createStreamWriter } from '../jetstream/stream-writer.ts';
 import { createLogger, type Logger } from '../platform/logger.ts';
 import { readSettings, type Settings } from '../platform/settings.ts';
 import { readTemporalSettings, type TemporalSettings } from '../platform/temporal.ts';
@@ -78,7 +79,12 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
     try {
       const client = new Client({ connection, namespace: temporal.namespace });
       const pool = createSinkPool(
-        { dataRoot: settings.dataRoot, secret: createSecrets(options.env), log },
+        {
+          dataRoot: settings.dataRoot,
+          secret: createSecrets(options.env),
+          log,
+          streams: createStreamWriter(nats, options.nats),
+        },
         settings.allowedHosts,
       );
       const worker = await Worker.create({

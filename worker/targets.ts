@@ -4,7 +4,7 @@ import type { Targets } from '../activities/deps.ts';
 import type { Parsed } from '../core/problems.ts';
 import { parseTarget, parseTargetBytes, type ReplayTarget } from '../core/target.ts';
 import { isCertified } from '../sinks/certification.ts';
-import { findSinkSpec, sinkSpecs } from '../sinks/registry.ts';
+import { findSinkSpec, sinkSpecs, streamsWritten } from '../sinks/registry.ts';
 import { hostProblems } from './allowed-hosts.ts';
 import type { SinkPool } from './sink-pool.ts';
 
@@ -24,6 +24,7 @@ export function createTargets(folder: string, pool: SinkPool, allowedHosts: read
       return spec !== undefined && isCertified(spec, sink);
     },
     isLocal: (type) => findSinkSpec(type)?.local ?? false,
+    streamsWritten,
     unopened: (use) => pool.build(use),
   };
 }

@@ -10,7 +10,7 @@ import { errnoOf, isNoRoom } from './faults.ts';
 import { addRuns, encodeClosed, encodeEntry } from './journal.ts';
 import type { SequenceRuns } from './journal.ts';
 import { SEGMENT_NUMBER_MAX, segmentName } from './names.ts';
-import type { SequenceIndex } from './sequence-set.ts';
+import type { SequenceIndex } from '../../core/sequence-set.ts';
 import { Corrupt, takeOver } from './takeover.ts';
 import type { Opened } from './takeover.ts';
 

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { parseName } from './names.ts';
-import { SequenceIndex } from './sequence-set.ts';
-import type { EncodedBlock } from './sequence-set.ts';
+import { SequenceIndex } from '../../core/sequence-set.ts';
+import type { EncodedBlock } from '../../core/sequence-set.ts';
 
 /**
  * A journal is lines of `crc32 JSON`: a checkpoint (all that earlier epochs committed), then one entry a committed batch, then

@@ -3,7 +3,7 @@ import type { Outcome, ReplayRecord } from '../../core/record.ts';
 import { formRecord } from './format.ts';
 import type { FormedRecord } from './format.ts';
 import type { SequenceRuns } from './journal.ts';
-import type { SequenceIndex } from './sequence-set.ts';
+import type { SequenceIndex } from '../../core/sequence-set.ts';
 
 export interface RecordRules {
   readonly requireJson: boolean;

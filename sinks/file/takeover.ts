@@ -8,7 +8,7 @@ import type { Directory } from './directory.ts';
 import { applyEntry, encodeCheckpoint, JournalCorrupt, parseJournal } from './journal.ts';
 import type { Batch, Cut, Journal } from './journal.ts';
 import { claimName, journalName, parseName, temporaryName } from './names.ts';
-import { SequenceIndex } from './sequence-set.ts';
+import { SequenceIndex } from '../../core/sequence-set.ts';
 
 /** A file does not hold what the index says. The fault that leaves the sink names the reason only; the log names the file too. */
 export class Corrupt extends Error {

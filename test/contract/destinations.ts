@@ -3,5 +3,6 @@ import type { Destination } from './sink-contract.ts';
 /** The destinations of each sink type: what `test/contract/TYPE.test.ts` runs, and what `npm run certify -- TYPE` records. */
 export const destinations: Readonly<Record<string, () => Promise<readonly Destination[]>>> = {
   file: async () => (await import('./file-destination.ts')).fileDestinations,
+  jetstream: async () => (await import('./jetstream-destination.ts')).jetstreamDestinations,
   mysql: async () => (await import('./mysql-destination.ts')).mysqlDestinations,
 };

@@ -18,7 +18,7 @@ export interface Destination {
 export interface Place {
   /** The `sink` object of a target as a user writes it, without a literal secret. */
   readonly target: Readonly<Record<string, unknown>>;
-  readonly surroundings: Pick<SinkContext, 'dataRoot' | 'secret'>;
+  readonly surroundings: Pick<SinkContext, 'dataRoot' | 'secret' | 'streams'>;
   /** What must never stand in an error or a log line: passwords, paths, addresses. */
   readonly confidential: readonly string[];
   /** A target that cannot be written to, and of which `probe` must say so. */

@@ -51,6 +51,7 @@ describe.each([true, false])('with allow_direct %s', (allowDirect) => {
       subjects: [`${stream.root}.>`],
       allowDirect,
       isMirror: false,
+      origins: [],
       consumerLimits: { inactiveThresholdMs: null, maxAckPending: null },
     });
     expect(facts.incarnation).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { encodeCheckpoint, encodeClosed, encodeEntry, JournalCorrupt, parseJournal } from '../../../sinks/file/journal.ts';
 import type { Entry } from '../../../sinks/file/journal.ts';
-import { SequenceIndex } from '../../../sinks/file/sequence-set.ts';
+import { SequenceIndex } from '../../../core/sequence-set.ts';
 
 const index = new SequenceIndex();
 index.of('ORDERS', 'i').addRun(1, 100);

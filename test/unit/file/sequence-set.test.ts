@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { SequenceIndex, SequenceSet } from '../../../sinks/file/sequence-set.ts';
+import { SequenceIndex, SequenceSet } from '../../../core/sequence-set.ts';
 import { randomFrom } from './simulated-files.ts';
 
 const MEBIBYTE = 1_048_576;

@@ -104,6 +104,7 @@ describe('stream facts', () => {
       subjects: [],
       allowDirect: false,
       isMirror: false,
+      origins: [],
       consumerLimits: { inactiveThresholdMs: null, maxAckPending: null },
       serverTimeNanos: 7n,
     });
@@ -133,7 +134,9 @@ describe('faults', () => {
     expect(detail('$JS.API.CONSUMER.MSG.NEXT.SECRET.replay')).toBe('publishing is not allowed: $JS.API.CONSUMER.MSG.NEXT');
     expect(detail('$JS.hub.API.STREAM.INFO.SECRET')).toBe('publishing is not allowed: $JS.API.STREAM.INFO');
     expect(detail('$JS.ACK.SECRET.replay.1.2.0.0.0')).toBe('publishing is not allowed: $JS.ACK');
-    expect(detail('secret.letters')).toBe('publishing is not allowed: the dead-letter subject');
+    expect(detail('secret.letters')).toBe(
+      'publishing is not allowed: a subject outside the API of JetStream (dead letters, or the destination stream)',
+    );
   });
 });
 

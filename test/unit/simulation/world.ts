@@ -171,6 +171,7 @@ export function createWorld(random: Random, size: { readonly last: number; reado
         subjects: ['s.>'],
         allowDirect: true,
         isMirror: false,
+        origins: [],
         consumerLimits: { inactiveThresholdMs: null, maxAckPending: null },
         serverTimeNanos: 0n,
       })),
@@ -282,6 +283,7 @@ export function createWorld(random: Random, size: { readonly last: number; reado
         resolve: () => Promise.reject(new Error('not simulated')),
         isCertified: () => true,
         isLocal: () => false,
+        streamsWritten: () => [],
         unopened: () => Promise.reject(new Error('not simulated')),
       },
       runs: {
