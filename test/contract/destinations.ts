@@ -4,4 +4,5 @@ import type { Destination } from './sink-contract.ts';
 export const destinations: Readonly<Record<string, () => Promise<readonly Destination[]>>> = {
   file: async () => (await import('./file-destination.ts')).fileDestinations,
   mysql: async () => (await import('./mysql-destination.ts')).mysqlDestinations,
+  oracle: async () => (await import('./oracle-destination.ts')).oracleDestinations,
 };
