@@ -11,7 +11,8 @@ const h2Package: Unpacked = {
   packageNames: ['openjdk-21-jre-headless', 'libh2-java'],
   release: 'trixie',
   folder: 'h2',
-  program: process.arch === 'arm64' ? 'usr/lib/jvm/java-21-openjdk-arm64/bin/java' : 'usr/lib/jvm/java-21-openjdk-amd64/bin/java',
+  program:
+    process.arch === 'arm64' ? 'usr/lib/jvm/java-21-openjdk-arm64/bin/java' : 'usr/lib/jvm/java-21-openjdk-amd64/bin/java',
 };
 const archive = 'usr/share/java/h2.jar';
 const readyMs = 60_000;

@@ -42,16 +42,16 @@ const faults: Readonly<Partial<Record<FaultCode, readonly number[]>>> = {
   // Syntax and names, count of values, types of binds, long binds, MERGE, partition, invalid object, mutating table, index
   sink_unfit: [
     900, 901, 902, 903, 905, 906, 907, 908, 909, 910, 911, 913, 917, 918, 920, 921, 922, 923, 925, 926, 927, 928, 932, 933, 936,
-    946, 947, 957, 960, 961, 962, 964, 968, 969, 970, 971, 972, 1006, 1008, 1036, 1461, 1483, 1484, 1732, 1733, 1745, 1747, 1748,
-    1779, 1795, 14400, 14401, 24816, 38101, 38104, 4063, 4091, 4098, 1502, 54013, 32795,
+    946, 947, 957, 960, 961, 962, 964, 968, 969, 970, 971, 972, 1006, 1008, 1036, 1461, 1483, 1484, 1732, 1733, 1745, 1747,
+    1748, 1779, 1795, 14400, 14401, 24816, 38101, 38104, 4063, 4091, 4098, 1502, 54013, 32795,
   ],
   // Deadlock, serialization, locks not waited for, lock timeouts, snapshot, package state, shared memory, in doubt, interrupted
   sink_busy: [60, 8177, 54, 30006, 51, 4020, 4021, 2049, 1555, 22924, 4061, 4068, 4030, 4031, 1591, 1013, 12839, 12860],
   // Starting, stopping, killed, closed, lost, sessions and processes used up, no handler, network, internal errors
   sink_unreachable: [
-    18, 20, 28, 31, 600, 603, 1012, 1033, 1034, 1089, 1090, 1092, 1109, 2063, 2391, 2392, 2396, 2399, 3113, 3114, 3135, 3136, 7445,
-    12153, 12170, 12516, 12518, 12519, 12520, 12526, 12527, 12528, 12535, 12537, 12541, 12543, 12545, 12547, 12560, 12564, 12569,
-    12570, 12571, 12583, 12592, 12606, 12609, 12636, 12757, 16456, 25401, 25402, 25405, 25408,
+    18, 20, 28, 31, 600, 603, 1012, 1033, 1034, 1089, 1090, 1092, 1109, 2063, 2391, 2392, 2396, 2399, 3113, 3114, 3135, 3136,
+    7445, 12153, 12170, 12516, 12518, 12519, 12520, 12526, 12527, 12528, 12535, 12537, 12541, 12543, 12545, 12547, 12560, 12564,
+    12569, 12570, 12571, 12583, 12592, 12606, 12609, 12636, 12757, 16456, 25401, 25402, 25405, 25408,
   ],
 };
 
@@ -132,23 +132,29 @@ export function columnHint({ message }: DriverError, columns: readonly string[])
 
 /** In one of: `code` and `errorNum` of an error of the server, `errorNum` beside a code of the driver, its text, a cause. */
 function serverNumber({ code, errorNum, message }: DriverError): number | undefined {
-  const text = String(message ?? '');
+  const text = textOf(message);
   const numbers = [...text.matchAll(/\bORA-(\d{5})\b/g)].map(([, digits]) => Number(digits));
-  const coded = /^ORA-(\d{1,5})$/.exec(String(code ?? ''))?.[1];
+  const coded = /^ORA-(\d{1,5})$/.exec(textOf(code))?.[1];
   const first = coded === undefined ? (typeof errorNum === 'number' && errorNum > 0 ? errorNum : numbers[0]) : Number(coded);
   if (first === RECURSIVE) return numbers.find((number) => number !== RECURSIVE) ?? first;
   return first;
 }
 
 function driverNumber({ code, message }: DriverError): number | undefined {
-  const found = /^NJS-(\d{1,4})$/.exec(String(code ?? ''))?.[1] ?? /^NJS-(\d{1,4})\b/.exec(String(message ?? ''))?.[1];
+  const found = /^NJS-(\d{1,4})$/.exec(textOf(code))?.[1] ?? /^NJS-(\d{1,4})\b/.exec(textOf(message))?.[1];
   return found === undefined ? undefined : Number(found);
 }
 
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
 function firstLine(message: unknown): string {
-  return String(message ?? '').split('\n', 1)[0]!;
+  return textOf(message).split('\n', 1)[0]!;
 }
 
 function listed<C extends string>(table: Readonly<Partial<Record<C, readonly number[]>>>): [number, C][] {
-  return Object.entries(table).flatMap(([code, numbers]) => (numbers as readonly number[]).map((number): [number, C] => [number, code as C]));
+  return Object.entries(table).flatMap(([code, numbers]) =>
+    (numbers as readonly number[]).map((number): [number, C] => [number, code as C]),
+  );
 }

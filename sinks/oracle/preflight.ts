@@ -167,7 +167,12 @@ function judgeKeys(facts: TableFacts, { config, layout, table }: Asked): Judged[
   const findings: Judged[] = [];
   if (ours.length === 0) {
     const message = `It has no unique key of exactly ${listOf(layout.keyColumns)}: records that come again would be stored again.`;
-    findings.push({ severity: 'error', code: 'sink_unfit', message, next: `${alter} ADD UNIQUE ${listOf(layout.keyColumns)};` });
+    findings.push({
+      severity: 'error',
+      code: 'sink_unfit',
+      message,
+      next: `${alter} ADD UNIQUE ${listOf(layout.keyColumns)};`,
+    });
   }
   for (const { name } of [...ours, ...others].filter(({ deferrable }) => deferrable)) {
     const message = `Its constraint ${quoteName(name)} is deferrable: it can be violated until the commit, which does not tell by which record.`;

@@ -33,8 +33,7 @@ export function foldLayout(layout: Layout): Layout {
     ...layout,
     columns: layout.columns.map(({ name, source }) => ({ name: foldName(name), source })),
     keyColumns: layout.keyColumns.map(foldName),
-    origin:
-      origin === null ? null : { incarnation: foldName(origin.incarnation), sequence: foldName(origin.sequence) },
+    origin: origin === null ? null : { incarnation: foldName(origin.incarnation), sequence: foldName(origin.sequence) },
   };
 }
 
@@ -68,7 +67,13 @@ export function rowMaker(
       };
       const hasSoftJson = bounds.some((bound, i) => softJson[i] && bound !== null);
       if (!hasSoftJson) return rowOf(bounds, null);
-      return rowOf(bounds, rowOf(bounds.map((bound, i) => (softJson[i] ? null : bound)), null));
+      return rowOf(
+        bounds,
+        rowOf(
+          bounds.map((bound, i) => (softJson[i] ? null : bound)),
+          null,
+        ),
+      );
     },
     storedKey: (columns) => joined(keys.map((i, place) => storedKeyText(columns[place]!, shapes[i]!))),
   };

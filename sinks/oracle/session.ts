@@ -34,7 +34,7 @@ export type Cells = readonly (string | null)[];
 export interface RowFailure {
   /** Place of its row in the call. */
   readonly offset: number;
-  readonly error: DriverError;
+  readonly error: Error;
 }
 
 /** One connection, set up. Errors of the server are thrown as the driver gives them; see `faultOf`. */
@@ -128,7 +128,7 @@ const queryOptions = {
 };
 
 function failuresOf({ batchErrors = [] }: ExecuteManyResult): RowFailure[] {
-  return batchErrors.map(({ message, offset }) => ({ offset, error: { message } }));
+  return batchErrors.map(({ message, offset }) => ({ offset, error: new Error(message) }));
 }
 
 /** The driver's own limit needs a server that answers. */

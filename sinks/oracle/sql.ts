@@ -125,8 +125,7 @@ const KEY_CHARACTERS = 1_000;
 
 /** The default table. Its keys compare as bytes, which is what a database compares by unless a column says otherwise. */
 export function createTableSql(layout: Layout, table: TableName): string {
-  const messageId =
-    layout.key === 'message_id' ? `VARCHAR2(${KEY_CHARACTERS} CHAR) NOT NULL` : `VARCHAR2(${TEXT_BYTES} BYTE)`;
+  const messageId = layout.key === 'message_id' ? `VARCHAR2(${KEY_CHARACTERS} CHAR) NOT NULL` : `VARCHAR2(${TEXT_BYTES} BYTE)`;
   const columns = [
     '"STREAM_NAME" VARCHAR2(255 CHAR) NOT NULL',
     '"STREAM_INCARNATION" VARCHAR2(40 CHAR) NOT NULL',

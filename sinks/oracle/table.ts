@@ -52,7 +52,8 @@ export const dictionary = {
     'SELECT i.OWNER, i.INDEX_NAME, k.COLUMN_NAME FROM ALL_INDEXES i ' +
     'JOIN ALL_IND_COLUMNS k ON (k.INDEX_OWNER = i.OWNER AND k.INDEX_NAME = i.INDEX_NAME) ' +
     "WHERE i.TABLE_OWNER = :1 AND i.TABLE_NAME = :2 AND i.UNIQUENESS = 'UNIQUE' ORDER BY i.INDEX_NAME, k.COLUMN_POSITION",
-  triggers: "SELECT TRIGGER_NAME FROM ALL_TRIGGERS WHERE TABLE_OWNER = :1 AND TABLE_NAME = :2 AND STATUS = 'ENABLED' ORDER BY TRIGGER_NAME",
+  triggers:
+    "SELECT TRIGGER_NAME FROM ALL_TRIGGERS WHERE TABLE_OWNER = :1 AND TABLE_NAME = :2 AND STATUS = 'ENABLED' ORDER BY TRIGGER_NAME",
   grants:
     'SELECT PRIVILEGE FROM ALL_TAB_PRIVS WHERE TABLE_SCHEMA = :1 AND TABLE_NAME = :2 ' +
     "AND (GRANTEE = USER OR GRANTEE = 'PUBLIC' OR GRANTEE IN (SELECT ROLE FROM SESSION_ROLES))",
@@ -105,7 +106,10 @@ function columnOf([name, type, length, scale, nullable, defaultLength, virtual, 
   };
 }
 
-export function classOf(type: string, { length, scale }: { readonly length: number; readonly scale: number | null }): ColumnClass {
+export function classOf(
+  type: string,
+  { length, scale }: { readonly length: number; readonly scale: number | null },
+): ColumnClass {
   const time = /^TIMESTAMP\((\d)\)( WITH (LOCAL )?TIME ZONE)?$/.exec(type);
   if (time !== null) {
     return { kind: 'time', form: time[2] === undefined ? 'timestamp' : 'timestamp_tz', secondDecimals: Number(time[1]) };
@@ -150,9 +154,9 @@ function uniqueKeysOf(owner: string, constraints: readonly Cells[], indexes: rea
     add({ owner, name: name!, deferrable: deferrable === 'DEFERRABLE' }, column!);
   }
   // The index of a constraint is named by the constraint when it is violated.
-  const taken = new Set(constraints.map(([, index]) => index));
+  const taken = new Set<string | null | undefined>(constraints.map(([, index]) => index));
   for (const [indexOwner, name, column] of indexes) {
-    if (!taken.has(name!)) add({ owner: indexOwner!, name: name!, deferrable: false }, column!);
+    if (!taken.has(name)) add({ owner: indexOwner!, name: name!, deferrable: false }, column!);
   }
   return [...keys.values()];
 }

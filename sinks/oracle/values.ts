@@ -129,7 +129,9 @@ function giveNumber(text: string, shape: Extract<ColumnClass, { kind: 'number' |
   const power = Number(exponent);
   if (shape.kind === 'float') {
     const number = shape.single ? Math.fround(Number(text)) : Number(text);
-    return Number.isFinite(number) ? given({ kind: 'text', text: plainNumber(parts[1]!, digits, power) }) : refused('value_invalid');
+    return Number.isFinite(number)
+      ? given({ kind: 'text', text: plainNumber(parts[1]!, digits, power) })
+      : refused('value_invalid');
   }
   const first = power + digits.length - 1;
   const isHeld = digits.length <= NUMBER_DIGITS_MAX && first >= NUMBER_POWER_MIN && first <= NUMBER_POWER_MAX;

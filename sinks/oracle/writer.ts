@@ -136,7 +136,10 @@ async function sortKnown(writer: Writer, rows: readonly Row[], { outcomes, known
   return { unknown, newer };
 }
 
-async function lookUp({ session, statements, layout, rows: maker, mode }: Writer, rows: readonly Row[]): Promise<Map<string, Held>> {
+async function lookUp(
+  { session, statements, layout, rows: maker, mode }: Writer,
+  rows: readonly Row[],
+): Promise<Map<string, Held>> {
   const stored = new Map<string, Held>();
   const width = layout.keyColumns.length;
   const keys = [...new Map(rows.map((row) => [row.key(), row.keyBounds])).values()];
@@ -191,21 +194,37 @@ async function mergeAll(writer: Writer, rows: readonly Row[], { outcomes }: Prog
 interface Refused {
   readonly row: Row;
   readonly meaning: Exclude<Meaning, { kind: 'fault' }>;
-  readonly error: DriverError;
+  readonly error: Error;
 }
 
-async function runCalls(writer: Writer, rows: readonly Row[], verb: 'insert' | 'merge', outcomes: Outcome[]): Promise<Refused[]> {
+async function runCalls(
+  writer: Writer,
+  rows: readonly Row[],
+  verb: 'insert' | 'merge',
+  outcomes: Outcome[],
+): Promise<Refused[]> {
   const refused: Refused[] = [];
   for (const call of callsOf(rows, emptyPlaces)) refused.push(...(await runCall(writer, call, verb, outcomes)));
   return refused;
 }
 
 /** One call for all rows; those not returned are written. Throws what is not about a row. */
-async function runCall(writer: Writer, rows: readonly Row[], verb: 'insert' | 'merge', outcomes: Outcome[]): Promise<Refused[]> {
+async function runCall(
+  writer: Writer,
+  rows: readonly Row[],
+  verb: 'insert' | 'merge',
+  outcomes: Outcome[],
+): Promise<Refused[]> {
   const { session, statements, shapes } = writer;
   const empty = placesOf(rows[0]!, isEmpty);
   const bound = shapes.map((_, i) => i).filter((i) => !empty.includes(i));
-  const definitions = bound.map((i) => definitionOf(shapes[i]!, rows.map((row) => row.bounds[i]!), verb));
+  const definitions = bound.map((i) =>
+    definitionOf(
+      shapes[i]!,
+      rows.map((row) => row.bounds[i]!),
+      verb,
+    ),
+  );
   const values = rows.map((row) => bound.map((i) => driverValue(row.bounds[i]!)));
   const failures = await session.many(statements[verb](empty), values, definitions);
   const refused = new Map<number, Refused>();

@@ -17,8 +17,10 @@ export interface Held {
   readonly origin: { readonly incarnation: string; readonly sequence: bigint } | null;
 }
 
+export type StoredCell = string | number | Buffer | null | undefined;
+
 /** Of what the database answered; null and undefined where the table has no such columns, or no value in them. */
-export function heldOf(incarnation: unknown, sequence: unknown): Held {
+export function heldOf(incarnation: StoredCell, sequence: StoredCell): Held {
   if (incarnation == null || sequence == null) return { origin: null };
   return { origin: { incarnation: String(incarnation), sequence: BigInt(String(sequence)) } };
 }

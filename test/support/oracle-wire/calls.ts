@@ -8,7 +8,18 @@ import { openPackets } from './packets.ts';
 
 /** The calls of one connection. Numbers of messages, functions and flags are those of the protocol. */
 
-const MESSAGE = { protocol: 1, types: 2, call: 3, error: 4, rowHeader: 6, row: 7, parameter: 8, status: 9, describe: 16, piggyback: 17 };
+const MESSAGE = {
+  protocol: 1,
+  types: 2,
+  call: 3,
+  error: 4,
+  rowHeader: 6,
+  row: 7,
+  parameter: 8,
+  status: 9,
+  describe: 16,
+  piggyback: 17,
+};
 const CALL = {
   reexecute: 4,
   logoff: 9,
@@ -221,7 +232,9 @@ export function openCalls(socket: Socket, surroundings: Surroundings): void {
     reader.skip('n');
     const count = reader.number();
     reader.skip('nnnnnnnnnnn');
-    const cursor = isParse ? { id: id || nextId++, sql, isQuery: /^\s*(select|with)\b/i.test(sql), binds: [] } : cursors.get(id);
+    const cursor = isParse
+      ? { id: id || nextId++, sql, isQuery: /^\s*(select|with)\b/i.test(sql), binds: [] }
+      : cursors.get(id);
     if (cursor === undefined) return reply(asked, errorMessage({ number: 1001, message: 'invalid cursor' }));
     cursors.set(cursor.id, cursor);
     if ((options & EXECUTE.bind) !== 0) cursor.binds = readBinds(reader, bindCount);
@@ -298,8 +311,16 @@ export function openCalls(socket: Socket, surroundings: Surroundings): void {
   const answerMessage = (cursor: Cursor, answer: StatementAnswer): Buffer => {
     switch (answer.kind) {
       case 'rows': {
-        const rows = answer.rows.map((row) => rowMessage(row, answer.columns.map(({ isNumber }) => isNumber)));
-        const ending = errorMessage({ number: NO_DATA, message: 'no data found' }, { rowCount: rows.length, cursor: cursor.id });
+        const rows = answer.rows.map((row) =>
+          rowMessage(
+            row,
+            answer.columns.map(({ isNumber }) => isNumber),
+          ),
+        );
+        const ending = errorMessage(
+          { number: NO_DATA, message: 'no data found' },
+          { rowCount: rows.length, cursor: cursor.id },
+        );
         return Buffer.concat([describeMessage(answer.columns), rowHeaderMessage(), ...rows, ending]);
       }
       case 'error':

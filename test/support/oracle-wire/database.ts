@@ -32,7 +32,11 @@ export interface OracleError {
 
 export type StatementAnswer =
   | { readonly kind: 'rows'; readonly columns: readonly ColumnHead[]; readonly rows: readonly (readonly (string | null)[])[] }
-  | { readonly kind: 'done'; readonly rowCount: number; readonly failures: readonly (OracleError & { readonly offset: number })[] }
+  | {
+      readonly kind: 'done';
+      readonly rowCount: number;
+      readonly failures: readonly (OracleError & { readonly offset: number })[];
+    }
   | ({ readonly kind: 'error' } & OracleError);
 
 export interface ColumnHead {

@@ -90,7 +90,12 @@ function openLink(port: number, url: string): Link {
 }
 
 type Parsed =
-  | { readonly kind: 'rows'; readonly names: readonly string[]; readonly areNumbers: readonly boolean[]; readonly cells: readonly Cell[][] }
+  | {
+      readonly kind: 'rows';
+      readonly names: readonly string[];
+      readonly areNumbers: readonly boolean[];
+      readonly cells: readonly Cell[][];
+    }
   | { readonly kind: 'counts'; readonly counts: readonly (number | H2Error)[] }
   | ({ readonly kind: 'error' } & H2Error);
 
@@ -141,7 +146,9 @@ function openSession(port: number, database: string, user: string): DatabaseSess
       const translated = translate(call.sql, call.binds, user);
       if (translated.kind === 'nothing to do') return { kind: 'done', rowCount: 0, failures: [] };
       if (translated.kind === 'refused') return { kind: 'error', ...translated.error };
-      const rows = call.rows.map((row) => translated.order.map((place) => writeCell(row[place]!, call.binds[place]!)).join(','));
+      const rows = call.rows.map((row) =>
+        translated.order.map((place) => writeCell(row[place]!, call.binds[place]!)).join(','),
+      );
       const line = ['RUN', encode(translated.sql), ...rows].join('\t');
       return answerOf(parse(await link.ask(line)), call, user);
     },

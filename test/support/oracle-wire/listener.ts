@@ -56,6 +56,8 @@ export async function startListener({ port = 0, open }: ListenerOptions): Promis
     server.once('error', reject);
     server.listen(port, '127.0.0.1', resolve);
   });
+  // A program that has nothing else to do may end.
+  server.unref();
   const drop = (): void => {
     for (const socket of sockets) socket.destroy();
   };

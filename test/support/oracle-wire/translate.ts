@@ -8,7 +8,11 @@ const SELECTED_TEXT_BYTES_MAX = 4_000;
 const SELECTED_RAW_BYTES_MAX = 2_000;
 
 export type Translated =
-  | { readonly kind: 'statement'; readonly sql: string; /** Which bind each question mark stands for. */ readonly order: readonly number[] }
+  | {
+      readonly kind: 'statement';
+      readonly sql: string;
+      /** Which bind each question mark stands for. */ readonly order: readonly number[];
+    }
   | { readonly kind: 'nothing to do' }
   | { readonly kind: 'refused'; readonly error: OracleError };
 
@@ -21,7 +25,8 @@ export function translate(sql: string, binds: readonly BindType[], user: string)
   const order: number[] = [];
   const tokens = /SYS_CONTEXT\('USERENV', '(\w+)'\)|'(?:[^']|'')*'|"[^"]*"|:(\d+)|\bEMPTY_([BC])LOB\(\)|\bUSER\b/g;
   const text = sql.replace(tokens, (whole, context?: string, bind?: string, lob?: string) => {
-    if (context !== undefined) return context === 'CURRENT_SCHEMA' ? quoted(user) : context === 'DATABASE_ROLE' ? "'PRIMARY'" : 'NULL';
+    if (context !== undefined)
+      return context === 'CURRENT_SCHEMA' ? quoted(user) : context === 'DATABASE_ROLE' ? "'PRIMARY'" : 'NULL';
     if (lob !== undefined) return lob === 'B' ? "CAST(X'' AS BLOB)" : 'SYS.EMPTY_CLOB()';
     if (whole === 'USER') return quoted(user);
     if (bind === undefined) return whole;
@@ -89,7 +94,8 @@ export function translateError(number: number, text: string, user: string): Orac
   const column = /column "([^" ]+)/.exec(text)?.[1];
   const place = column === undefined ? '' : ` "${user}"."T"."${column}"`;
   const isNumeric = /column "\S+ (NUMERIC|DECFLOAT)/.test(text);
-  if (number === 22001 && isNumeric) return { number: 1438, message: `value larger than specified precision for column${place}` };
+  if (number === 22001 && isNumeric)
+    return { number: 1438, message: `value larger than specified precision for column${place}` };
   if (number === 23505) return { number: 1, message: `unique constraint ${text} violated` };
   return { number: numbers[number] ?? UNTRANSLATED, message: `[H2 ${number}]${place}` };
 }
@@ -109,7 +115,7 @@ export const dictionarySql: readonly string[] = [
        WHEN 'TIMESTAMP' THEN CASE DATETIME_PRECISION WHEN 0 THEN 'DATE' ELSE 'TIMESTAMP(' || DATETIME_PRECISION || ')' END
        WHEN 'TIMESTAMP WITH TIME ZONE' THEN 'TIMESTAMP(' || DATETIME_PRECISION || ') WITH TIME ZONE'
        ELSE DATA_TYPE END DATA_TYPE,
-     LEAST(CASE WHEN DATA_TYPE LIKE 'BINARY%' THEN CHARACTER_OCTET_LENGTH ELSE CHARACTER_OCTET_LENGTH * 4 END, 4000) DATA_LENGTH,
+     CASE WHEN DATA_TYPE LIKE 'BINARY%' THEN LEAST(CHARACTER_OCTET_LENGTH, 4000) ELSE LEAST(CHARACTER_OCTET_LENGTH, 1000) * 4 END DATA_LENGTH,
      NUMERIC_SCALE DATA_SCALE, CASE IS_NULLABLE WHEN 'YES' THEN 'Y' ELSE 'N' END NULLABLE,
      LENGTH(COLUMN_DEFAULT) DEFAULT_LENGTH, CASE IS_GENERATED WHEN 'ALWAYS' THEN 'YES' ELSE 'NO' END VIRTUAL_COLUMN,
      IS_IDENTITY IDENTITY_COLUMN, CAST(NULL AS VARCHAR) COLLATION, 'NO' HIDDEN_COLUMN, ORDINAL_POSITION COLUMN_ID

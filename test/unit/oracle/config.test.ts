@@ -19,7 +19,12 @@ const problems = (fields: object, idempotency = defaultIdempotency): string[] =>
 
 test('the example is right, and defaults are filled in', () => {
   expect(problems(oracleSpec.example)).toEqual([]);
-  expect(oracleConfigSchema.parse(target)).toMatchObject({ mode: 'insert', create_table: false, empty_string: 'reject', pool_size: 2 });
+  expect(oracleConfigSchema.parse(target)).toMatchObject({
+    mode: 'insert',
+    create_table: false,
+    empty_string: 'reject',
+    pool_size: 2,
+  });
 });
 
 describe('refused', () => {

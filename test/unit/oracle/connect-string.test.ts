@@ -53,7 +53,7 @@ describe('refused', () => {
     `(DESCRIPTION=${service})`,
     `(DESCRIPTION=${address('a b')}${service})`,
     `(DESCRIPTION=(SOURCE_ROUTE=on)${address('db')}${service})`,
-    `${'(DESCRIPTION='.repeat(30)}`,
+    '(DESCRIPTION='.repeat(30),
     'x'.repeat(5_000),
   ])('%j', (text) => {
     const read = readConnectString(text);

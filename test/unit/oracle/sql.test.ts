@@ -34,7 +34,11 @@ const everyType = [
   'XMLTYPE',
 ];
 
-function layout(columns: Readonly<Record<string, ColumnSource>> | null, key: Layout['key'], field: string | null = null): Layout {
+function layout(
+  columns: Readonly<Record<string, ColumnSource>> | null,
+  key: Layout['key'],
+  field: string | null = null,
+): Layout {
   const found = layoutOf(columns, { key, field });
   if (!found.ok) throw new Error(found.missing);
   return foldLayout(found.layout);
@@ -43,15 +47,32 @@ function layout(columns: Readonly<Record<string, ColumnSource>> | null, key: Lay
 const origin = { inc: { field: 'incarnation' }, seq: { field: 'sequence' } } as const;
 const byType = Object.fromEntries(everyType.map((_, i) => [`c${i}`, { payload: `/${i}` }]));
 /** Reserved words, lower case and other letters as names. */
-const oddNames = { ORDER: { payload: '/id' }, level: { payload: '/l' }, '"lower case"': { payload: '/x' }, Grüße: { payload: '/g' } };
+const oddNames = {
+  ORDER: { payload: '/id' },
+  level: { payload: '/l' },
+  '"lower case"': { payload: '/x' },
+  Grüße: { payload: '/g' },
+};
 
 const layouts: readonly (readonly [string, Layout, readonly string[] | null])[] = [
   ['default', layout(null, 'stream_sequence'), null],
   ['default by message id', layout(null, 'message_id'), null],
-  ['every type', layout({ id: { payload: '/id' }, ...byType, ...origin }, 'payload_field', '/id'), ['VARCHAR2', ...everyType, 'VARCHAR2', 'NUMBER']],
-  ['without origin', layout({ id: { payload: '/id' }, name: { payload: '/name' } }, 'payload_field', '/id'), ['NUMBER', 'CLOB']],
+  [
+    'every type',
+    layout({ id: { payload: '/id' }, ...byType, ...origin }, 'payload_field', '/id'),
+    ['VARCHAR2', ...everyType, 'VARCHAR2', 'NUMBER'],
+  ],
+  [
+    'without origin',
+    layout({ id: { payload: '/id' }, name: { payload: '/name' } }, 'payload_field', '/id'),
+    ['NUMBER', 'CLOB'],
+  ],
   ['the key alone', layout({ id: { payload: '/id' } }, 'payload_field', '/id'), ['NUMBER']],
-  ['odd names', layout({ ...oddNames, ...origin }, 'payload_field', '/id'), ['NUMBER', 'NUMBER', 'CLOB', 'BLOB', 'VARCHAR2', 'NUMBER']],
+  [
+    'odd names',
+    layout({ ...oddNames, ...origin }, 'payload_field', '/id'),
+    ['NUMBER', 'NUMBER', 'CLOB', 'BLOB', 'VARCHAR2', 'NUMBER'],
+  ],
 ];
 
 const tables = [

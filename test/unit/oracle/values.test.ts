@@ -11,7 +11,11 @@ interface Type {
   readonly unicode?: boolean;
 }
 
-function give(value: ColumnValue, type: string, { length = 4_000, scale, emptyString = 'reject', unicode = true }: Type = {}): Given {
+function give(
+  value: ColumnValue,
+  type: string,
+  { length = 4_000, scale, emptyString = 'reject', unicode = true }: Type = {},
+): Given {
   const column = { name: 'C', class: classOf(type, { length, scale: scale ?? null }), nullable: true };
   return giveValue(value, column, { emptyString, unicode });
 }
@@ -71,7 +75,9 @@ describe('numbers', () => {
   });
 
   test('sequences and times go in as integers', () => {
-    expect(said(give({ kind: 'integer', value: 18446744073709551615n }, 'NUMBER', { scale: 0 }))).toBe('integer 18446744073709551615');
+    expect(said(give({ kind: 'integer', value: 18446744073709551615n }, 'NUMBER', { scale: 0 }))).toBe(
+      'integer 18446744073709551615',
+    );
     expect(said(give({ kind: 'time', nanos: 7n }, 'NUMBER'))).toBe('integer 7');
     expect(said(give({ kind: 'integer', value: 7n }, 'VARCHAR2'))).toBe('7');
     expect(said(give({ kind: 'integer', value: 7n }, 'DATE'))).toBe('value_invalid');
@@ -92,7 +98,8 @@ describe('times', () => {
   });
 
   test('what is no time is refused', () => {
-    for (const wrong of ['"yesterday"', '"2026-05-01"', '20260501', '""']) expect(said(give(token(wrong), 'DATE'))).toBe('value_invalid');
+    for (const wrong of ['"yesterday"', '"2026-05-01"', '20260501', '""'])
+      expect(said(give(token(wrong), 'DATE'))).toBe('value_invalid');
   });
 });
 
