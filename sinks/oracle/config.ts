@@ -64,7 +64,7 @@ export const oracleConfigSchema = z.strictObject({
   }),
   wallet: walletSchema.optional().meta({
     description:
-      'Certificates for `tcps`, as PEM: `content` or `folder`. Absent: the authorities that Node.js trusts, and no certificate of our own.',
+      'Certificates for `tcps`, as PEM: `content` or `folder`; with a key and certificate of our own in it. Absent: the authorities that Node.js trusts.',
   }),
   pool_size: z.int().min(1).max(POOL_SIZE_MAX).default(POOL_SIZE_DEFAULT).meta({
     description:
