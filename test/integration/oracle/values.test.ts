@@ -70,7 +70,7 @@ describe.skipIf(withoutOracle)('values', () => {
       ON_DAY: '2026-05-01 10:00:00',
       BIN: Buffer.from('é'),
     });
-    expect(rows.map(({ ID: id }) => id).sort()).toEqual(['1000', '18446744073709551615', '4']);
+    expect(new Set(rows.map(({ ID: id }) => id))).toEqual(new Set(['1000', '18446744073709551615', '4']));
     expect(rows.find(({ ID: id }) => id === '4')!['DOC']).toBe('{"b":1,"n":9223372036854775807}');
   });
 
