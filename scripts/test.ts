@@ -8,11 +8,12 @@ import { judge, type TestFile } from './test-result.ts';
 /**
  * `npm test [-- arguments of vitest]`: starts the servers (test/support/global-setup.ts), runs vitest, stops everything. Ends
  * with a line `N passed, N failed`. A skipped test, or a suite without a run test, is a failure unless
- * REPLAY_TEST_ALLOW_SKIPPED=1 says that it is meant, or MySQL is left out or given by its address (docs/mysql.md).
+ * REPLAY_TEST_ALLOW_SKIPPED=1 says that it is meant, or MySQL or Oracle is left out or given by its address (docs/mysql.md,
+ * docs/oracle.md).
  */
 const { env } = process;
-const withoutMysql = env['REPLAY_TEST_WITHOUT_MYSQL'] === '1' || Boolean(env['REPLAY_TEST_MYSQL_URL']);
-const allowSkipped = env['REPLAY_TEST_ALLOW_SKIPPED'] === '1' || withoutMysql;
+const isOtherwise = (name: string) => env[`REPLAY_TEST_WITHOUT_${name}`] === '1' || Boolean(env[`REPLAY_TEST_${name}_URL`]);
+const allowSkipped = env['REPLAY_TEST_ALLOW_SKIPPED'] === '1' || isOtherwise('MYSQL') || isOtherwise('ORACLE');
 const runMs = 75 * 60_000;
 const killAfterMs = 60_000;
 const suites = ['unit', 'contract', 'workflow', 'replay', 'integration', 'faults'];

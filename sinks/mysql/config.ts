@@ -3,8 +3,7 @@ import { ruledText, secretSchema } from '../../core/schema.ts';
 import type { Problem } from '../../core/problems.ts';
 import { problemAt } from '../../core/problems.ts';
 import type { SinkSpec } from '../registry.ts';
-import { columnsSchema } from '../sql/columns-schema.ts';
-import { layoutOf } from '../sql/columns.ts';
+import { columnsSchema, layoutProblems } from '../sql/columns-schema.ts';
 import type { Idempotency } from '../sql/columns.ts';
 
 /** Limit of MySQL for the names of databases, tables and columns. */
@@ -84,21 +83,10 @@ function nameProblem(name: string): string | undefined {
 function problemsOf(sink: Readonly<Record<string, unknown>>, idempotency: Idempotency): Problem[] {
   const { columns = null, create_table: create, tls } = sink as unknown as MysqlConfig;
   const problems: Problem[] = [];
-  if (create && columns !== null) {
-    const message = 'cannot create a table with "columns", whose types it does not know; create the table, and leave this out';
-    problems.push(problemAt(['sink', 'create_table'], message));
-  }
   if ((tls?.cert === undefined) !== (tls?.key === undefined)) {
     problems.push(problemAt(['sink', 'tls'], 'has one of "cert" and "key"; expected both or neither'));
   }
-  const layout = columns === null && idempotency.key === 'payload_field' ? null : layoutOf(columns, idempotency);
-  if (layout === null) {
-    const message = `missing; the key "payload_field" needs a column of its own: { "NAME": { "payload": ${JSON.stringify(idempotency.field)} }, ... }`;
-    problems.push(problemAt(['sink', 'columns'], message));
-  } else if (!layout.ok) {
-    const message = `has no column for the idempotency key "${idempotency.key}"; expected one for each of ${layout.missing}`;
-    problems.push(problemAt(['sink', 'columns'], message));
-  }
+  problems.push(...layoutProblems(columns, create, idempotency));
   return problems;
 }
 

@@ -1,16 +1,11 @@
-import type { FaultCode } from '../../core/errors.ts';
 import type { Layout } from '../sql/columns.ts';
 import { STORED_AT } from '../sql/columns.ts';
-import type { Finding } from '../sink.ts';
+import { judgeOrigin } from '../sql/findings.ts';
+import type { Judged } from '../sql/findings.ts';
 import type { MysqlConfig } from './config.ts';
 import type { ServerFacts } from './session.ts';
 import { binaryCollation, createTableSql, quoteName, tableName } from './sql.ts';
 import type { TableColumn, TableFacts, UniqueKey } from './table.ts';
-
-/** A finding that, when it is an error, is also what opening the sink fails with. */
-export interface Judged extends Finding {
-  readonly code?: FaultCode;
-}
 
 interface Asked {
   readonly config: Pick<MysqlConfig, 'database' | 'table' | 'mode' | 'create_table'>;
@@ -59,7 +54,7 @@ export function judgeTable(facts: TableFacts, asked: Asked): Judged[] {
     ...judgeEngine(facts, asked),
     ...judgeColumns(facts, asked),
     ...judgeKeys(facts, asked),
-    ...judgeOrigin(asked),
+    ...judgeOrigin(asked.layout, asked.config.mode),
     ...judgeTriggers(facts),
   ];
 }
@@ -156,17 +151,6 @@ function isAutoKey(key: UniqueKey, facts: TableFacts, layout: Layout): boolean {
   const column = facts.columns.find((candidate) => candidate.name === name);
   const isWritten = layout.columns.some((candidate) => candidate.name.toLowerCase() === name.toLowerCase());
   return column?.class === 'integer' && column.hasDefault && !isWritten;
-}
-
-function judgeOrigin({ config, layout }: Asked): Judged[] {
-  if (layout.origin !== null) return [];
-  const next =
-    'Add columns for { "field": "incarnation" } and { "field": "sequence" } to the table and to "columns" of the target.';
-  const message =
-    config.mode === 'upsert'
-      ? 'The table does not keep incarnation and sequence: a late writer can put an older state over a newer one, and every record counts as written.'
-      : 'The table does not keep incarnation and sequence: another record with the same key counts as a duplicate.';
-  return [{ severity: 'warning', message, next }];
 }
 
 function judgeTriggers({ triggers }: TableFacts): Judged[] {

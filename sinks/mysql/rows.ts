@@ -1,22 +1,17 @@
 import type { RejectCode, ReplayRecord } from '../../core/record.ts';
 import { columnReader } from '../sql/columns.ts';
 import type { ColumnValue, Layout, RunContext } from '../sql/columns.ts';
+import type { KeyedRow } from '../sql/keys.ts';
 import type { Row as StoredRow } from './session.ts';
 import { keyText, spellValue, storedKeyText } from './values.ts';
 import type { ColumnShape } from './values.ts';
 
-/** One record on its way into the table. */
-export interface Row {
-  /** Place in the batch. */
-  readonly index: number;
+export interface Row extends KeyedRow {
   /** `(value, ...)` */
   readonly sql: string;
   readonly bytes: number;
-  /** As the database compares keys; and spelt for a lookup. */
-  key(): string;
+  /** The key, spelt for a lookup. */
   readonly keySql: string;
-  readonly incarnation: string;
-  readonly sequence: bigint;
   /** Spells it with null in `payload_json`, for JSON that the server refuses after all; null when it has none. */
   readonly withoutJson: (() => string) | null;
 }

@@ -1,13 +1,15 @@
 import { ReplayFault } from '../../core/errors.ts';
 import type { Outcome, ReplayRecord } from '../../core/record.ts';
+import { raceAbort } from '../sql/abort.ts';
 import { defaultIdempotency, layoutOf } from '../sql/columns.ts';
 import type { Layout } from '../sql/columns.ts';
+import { faultOfFinding } from '../sql/findings.ts';
+import type { Judged } from '../sql/findings.ts';
 import type { Finding, Sink, SinkCapabilities, SinkContext } from '../sink.ts';
 import type { MysqlConfig } from './config.ts';
 import { labelOf, meaningOf } from './errors.ts';
 import type { DriverError } from './errors.ts';
 import { judgeMissing, judgeServer, judgeTable } from './preflight.ts';
-import type { Judged } from './preflight.ts';
 import { rowMaker } from './rows.ts';
 import { connect, faultOf } from './session.ts';
 import type { Session } from './session.ts';
@@ -161,28 +163,7 @@ class MysqlSink implements Sink {
   }
 }
 
-function faultOfFinding({ code, message }: Judged): ReplayFault {
-  return new ReplayFault(code ?? 'sink_unfit', message);
-}
-
 function shapesOf(layout: Layout, facts: TableFacts) {
   const byName = new Map(facts.columns.map((column) => [column.name.toLowerCase(), column]));
   return layout.columns.map(({ name }) => ({ ...byName.get(name.toLowerCase())!, name }));
-}
-
-/** `onAbort` is awaited before the reason is thrown. */
-async function raceAbort<T>(work: Promise<T>, signal: AbortSignal, onAbort: () => Promise<void> | void): Promise<T> {
-  let abort!: () => void;
-  const aborted = new Promise<'aborted'>((resolve) => (abort = () => resolve('aborted')));
-  signal.addEventListener('abort', abort, { once: true });
-  if (signal.aborted) abort();
-  try {
-    const result = await Promise.race([work.then((value) => ({ value })), aborted]);
-    if (result !== 'aborted') return result.value;
-    work.catch(() => undefined);
-    await onAbort();
-    throw signal.reason;
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }

@@ -1,6 +1,8 @@
 import { ReplayFault } from '../../core/errors.ts';
 import type { Outcome, ReplayRecord } from '../../core/record.ts';
 import type { Idempotency, Layout } from '../sql/columns.ts';
+import { heldOf as heldBy, isNewer, outcomeOfHeld, splitByKey } from '../sql/keys.ts';
+import type { Held } from '../sql/keys.ts';
 import type { MysqlConfig } from './config.ts';
 import { columnHint, meaningOf, rowHint } from './errors.ts';
 import type { DriverError, Meaning } from './errors.ts';
@@ -91,7 +93,7 @@ interface Attempt {
 async function writeTransaction(writer: Writer, source: RowSource, attempt: Attempt): Promise<void> {
   const known = { found: 0 };
   await writer.session.change('START TRANSACTION');
-  const { first, later } = splitByKey(writer, source.made);
+  const { first, later } = splitByKey(source.made, writer.layout.key);
   await insertNew(writer, first, { ...attempt, known, source });
   for (let rest = later; rest.length > 0;) {
     // Rows of keys that this batch has just written: an upsert takes them all in order, an insert finds them there.
@@ -100,7 +102,7 @@ async function writeTransaction(writer: Writer, source: RowSource, attempt: Atte
       await writeParts(writer, [...sorted.newer, ...sorted.unknown].toSorted(byIndex), { ...attempt, verb: 'upsert', known });
       rest = [];
     } else {
-      const split = splitByKey(writer, sorted.unknown);
+      const split = splitByKey(sorted.unknown, writer.layout.key);
       await insertNew(writer, split.first, { ...attempt, known });
       rest = split.later;
     }
@@ -126,17 +128,6 @@ async function insertNew(writer: Writer, rows: readonly Row[], progress: Progres
   await writeParts(writer, fresh, { ...progress, verb: 'insert' });
 }
 
-function splitByKey({ layout }: Writer, rows: readonly Row[]): { first: readonly Row[]; later: readonly Row[] } {
-  if (layout.key === 'stream_sequence') return { first: rows, later: [] };
-  const seen = new Set<string>();
-  const [first, later]: [Row[], Row[]] = [[], []];
-  for (const row of rows) {
-    (seen.has(row.key()) ? later : first).push(row);
-    seen.add(row.key());
-  }
-  return { first, later };
-}
-
 interface Sorted {
   readonly unknown: readonly Row[];
   /** For an upsert: newer than the row of their key. */
@@ -156,11 +147,6 @@ async function sortKnown(writer: Writer, rows: readonly Row[], progress: Progres
   return { unknown, newer };
 }
 
-interface Held {
-  /** null: the table does not keep it. */
-  readonly origin: { readonly incarnation: string; readonly sequence: bigint } | null;
-}
-
 async function lookUp(writer: Writer, rows: readonly Row[]): Promise<Map<string, Held>> {
   const { session, statements, layout, mode } = writer;
   const stored = new Map<string, Held>();
@@ -174,28 +160,12 @@ async function lookUp(writer: Writer, rows: readonly Row[]): Promise<Map<string,
 }
 
 function heldOf(row: StoredRow, { origin }: Layout): Held {
-  const incarnation = origin === null ? null : row[origin.incarnation];
-  const sequence = origin === null ? null : row[origin.sequence];
-  if (incarnation == null || sequence == null) return { origin: null };
-  return { origin: { incarnation: String(incarnation), sequence: BigInt(String(sequence)) } };
+  return origin === null ? { origin } : heldBy(row[origin.incarnation], row[origin.sequence]);
 }
 
-/** Incarnations are times, which sort as text. */
-function isNewer(row: Row, { origin }: Held): boolean {
-  if (origin === null) return true;
-  if (row.incarnation !== origin.incarnation) return row.incarnation > origin.incarnation;
-  return row.sequence > origin.sequence;
-}
-
-function settleKnown(writer: Writer, row: Row, { origin }: Held, { outcomes, known }: Progress): void {
-  const isOther =
-    writer.mode === 'insert' &&
-    writer.layout.key === 'payload_field' &&
-    writer.conflicts === 'reject' &&
-    origin !== null &&
-    (origin.incarnation !== row.incarnation || origin.sequence !== row.sequence);
+function settleKnown(writer: Writer, row: Row, held: Held, { outcomes, known }: Progress): void {
   known.found++;
-  outcomes[row.index] = isOther ? { kind: 'rejected', code: 'key_conflict' } : { kind: 'duplicate' };
+  outcomes[row.index] = outcomeOfHeld(row, held, { mode: writer.mode, key: writer.layout.key, conflicts: writer.conflicts });
 }
 
 interface Parts extends Progress {

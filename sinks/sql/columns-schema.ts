@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import { problemAt } from '../../core/problems.ts';
+import type { Problem } from '../../core/problems.ts';
 import { ruledText } from '../../core/schema.ts';
-import { recordFields } from './columns.ts';
+import { layoutOf, recordFields } from './columns.ts';
+import type { ColumnSource, Idempotency } from './columns.ts';
 
 /** What `columns` of a SQL sink takes: exactly these columns are written. */
 export function columnsSchema(nameProblem: (name: string) => string | undefined) {
@@ -23,6 +26,28 @@ export function columnsSchema(nameProblem: (name: string) => string | undefined)
   return z
     .record(name, source)
     .refine((columns) => Object.keys(columns).length > 0, 'is empty; expected at least one column, or no "columns" at all');
+}
+
+/** Rules between `columns`, `create_table` and the idempotency key. */
+export function layoutProblems(
+  columns: Readonly<Record<string, ColumnSource>> | null,
+  create: boolean,
+  idempotency: Idempotency,
+): Problem[] {
+  const problems: Problem[] = [];
+  if (create && columns !== null) {
+    const message = 'cannot create a table with "columns", whose types it does not know; create the table, and leave this out';
+    problems.push(problemAt(['sink', 'create_table'], message));
+  }
+  const layout = columns === null && idempotency.key === 'payload_field' ? null : layoutOf(columns, idempotency);
+  if (layout === null) {
+    const message = `missing; the key "payload_field" needs a column of its own: { "NAME": { "payload": ${JSON.stringify(idempotency.field)} }, ... }`;
+    problems.push(problemAt(['sink', 'columns'], message));
+  } else if (!layout.ok) {
+    const message = `has no column for the idempotency key "${idempotency.key}"; expected one for each of ${layout.missing}`;
+    problems.push(problemAt(['sink', 'columns'], message));
+  }
+  return problems;
 }
 
 function pointerProblem(pointer: string): string | undefined {

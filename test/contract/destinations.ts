@@ -5,4 +5,5 @@ export const destinations: Readonly<Record<string, () => Promise<readonly Destin
   file: async () => (await import('./file-destination.ts')).fileDestinations,
   jetstream: async () => (await import('./jetstream-destination.ts')).jetstreamDestinations,
   mysql: async () => (await import('./mysql-destination.ts')).mysqlDestinations,
+  oracle: async () => (await import('./oracle-destination.ts')).oracleDestinations,
 };

@@ -1,16 +1,8 @@
 import { headers as natsHeaders } from 'nats';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Report } from '../../core/report.ts';
-import {
-  newPlace,
-  openBench,
-  requestOf,
-  startLocalWorker,
-  startRun,
-  until,
-  type Bench,
-  type Place,
-} from '../support/fault-bench.ts';
+import { newPlace, openBench, startLocalWorker, startRun, until, type Bench, type Place } from '../support/fault-bench.ts';
+import { requestOf } from '../support/request.ts';
 import { connectTestNats, uniqueName } from '../support/servers.ts';
 import { addStream, mixedMessages, publishAll, type TestMessage, type TestStream } from '../support/streams.ts';
 

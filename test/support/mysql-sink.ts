@@ -1,5 +1,4 @@
 import type { Outcome, ReplayRecord } from '../../core/record.ts';
-import { ReplayFault } from '../../core/errors.ts';
 import { mysqlConfigSchema } from '../../sinks/mysql/config.ts';
 import { createMysqlSink } from '../../sinks/mysql/sink.ts';
 import type { Sink, SinkContext } from '../../sinks/sink.ts';
@@ -46,24 +45,4 @@ export async function writeOnce(
   } finally {
     await sink.close();
   }
-}
-
-/** `written`, `duplicate`, or the code of the reject with its field. */
-export function inWords(outcomes: readonly Outcome[]): string[] {
-  return outcomes.map((outcome) =>
-    outcome.kind === 'rejected'
-      ? [outcome.code, ...(outcome.field === undefined ? [] : [outcome.field])].join(' ')
-      : outcome.kind,
-  );
-}
-
-/** Code of the fault that it ends with. */
-export async function faultCode(work: Promise<unknown>): Promise<string> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof ReplayFault) return error.code;
-    throw error;
-  }
-  return 'no fault';
 }

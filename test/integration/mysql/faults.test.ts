@@ -10,7 +10,8 @@ import {
   type TestDatabase,
   type TestMysql,
 } from '../../support/mysql.ts';
-import { faultCode, inWords, makeMysqlSink, writeOnce } from '../../support/mysql-sink.ts';
+import { makeMysqlSink, writeOnce } from '../../support/mysql-sink.ts';
+import { faultCode, inWords } from '../../support/outcomes.ts';
 
 const fields = { create_table: true };
 const signal = new AbortController().signal;

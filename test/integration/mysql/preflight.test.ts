@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { addDatabase, testMysql, withoutMysql, type TestDatabase } from '../../support/mysql.ts';
-import { faultCode, makeMysqlSink, type TestSinkOptions } from '../../support/mysql-sink.ts';
+import { makeMysqlSink, type TestSinkOptions } from '../../support/mysql-sink.ts';
+import { faultCode } from '../../support/outcomes.ts';
 
 const signal = new AbortController().signal;
 const byId = { key: 'payload_field', field: '/id', key_conflicts: 'reject' } as const;

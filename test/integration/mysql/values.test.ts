@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bytesOf, makeBatch, makeRecord } from '../../contract/records.ts';
 import { addDatabase, testMysql, withoutMysql, type TestDatabase } from '../../support/mysql.ts';
-import { inWords, writeOnce, type TestSinkOptions } from '../../support/mysql-sink.ts';
+import { writeOnce, type TestSinkOptions } from '../../support/mysql-sink.ts';
+import { inWords } from '../../support/outcomes.ts';
 
 let database: TestDatabase;
 beforeEach(async () => {
