@@ -5,10 +5,11 @@ import { fileURLToPath } from 'node:url';
 import { cacheFolder } from './servers/wheels.ts';
 
 /**
- * `npm run test:long`: the tests with their long proofs switched on (REPLAY_TEST_LONG), and then as `npm test` runs them on the
- * newer Nodes, which come as the npm package `node`.
+ * `npm run test:long`: the tests with their long proofs switched on (REPLAY_TEST_LONG), those of MySQL on MariaDB, and then all
+ * of them as `npm test` runs them on the newer Nodes, which come as the npm package `node`.
  */
 
+const mysqlTests = ['test/contract/mysql.test.ts', 'test/integration/mysql'];
 const newerNodes = ['22', '24'];
 const projectFolder = fileURLToPath(new URL('..', import.meta.url));
 const bootstrap = join(projectFolder, 'scripts', 'bootstrap.mjs');
@@ -44,6 +45,9 @@ const failed: string[] = [];
 process.stdout.write(`The long proofs, on Node ${process.versions.node}\n`);
 if ((await run(process.execPath, [bootstrap, 'scripts/test.ts'], { REPLAY_TEST_LONG: '1' })) !== 0)
   failed.push('the long proofs');
+process.stdout.write('The tests of MySQL, on MariaDB\n');
+if ((await run(process.execPath, [bootstrap, 'scripts/test.ts', ...mysqlTests], { REPLAY_TEST_MARIADB: '1' })) !== 0)
+  failed.push('MariaDB');
 for (const major of newerNodes) {
   const program = await nodeProgram(major);
   process.stdout.write(`All tests, on Node ${major}\n`);

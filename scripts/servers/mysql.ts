@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createConnection } from 'mysql2/promise';
 import { fetchUnpacked, unpackedCommand, type Unpacked } from './debian.ts';
@@ -13,11 +14,28 @@ const mysqlPackage: Unpacked = {
   folder: 'mysql-server',
   program: 'usr/sbin/mysqld',
 };
+const mariadbPackage: Unpacked = {
+  packageNames: ['mariadb-server-core'],
+  release: 'sid',
+  folder: 'mariadb-server',
+  program: 'usr/sbin/mariadbd',
+};
+/** What mariadb-install-db reads, in its order. */
+const mariadbTables = [
+  'mariadb_system_tables.sql',
+  'mariadb_performance_tables.sql',
+  'mariadb_system_tables_data.sql',
+  'maria_add_gis_sp_bootstrap.sql',
+];
 const initializeMs = 120_000;
 const readyMs = 60_000;
 const answerMs = 2_000;
 
+export type MysqlFlavour = 'mysql' | 'mariadb';
+
 export interface MysqlOptions {
+  /** `mysql` unless given. */
+  readonly flavour?: MysqlFlavour;
   /** Further options of mysqld, such as `--max-allowed-packet=1M`. */
   readonly args?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
@@ -42,18 +60,17 @@ export interface MysqlServer {
 
 /** A MySQL server of our own on the loopback address, for tests and benches. Throws ServerSetupError. */
 export async function startMysql(options: MysqlOptions = {}): Promise<MysqlServer> {
-  const root = await locateMysql(options.env ?? process.env, options.say ?? ignore);
-  const { command, args } = unpackedCommand(root, mysqlPackage.program);
+  const flavour = options.flavour ?? 'mysql';
+  const unpacked = flavour === 'mysql' ? mysqlPackage : mariadbPackage;
+  const root = await locate(unpacked, options.env ?? process.env, options.say ?? ignore);
+  const { command, args } = unpackedCommand(root, unpacked.program);
   const user = process.getuid?.() === 0 ? ['--user=root'] : [];
   const { server, facts } = await launch('mysqld', true, async (folder, open) => {
     const [port] = await findFreePorts(1);
     const dataDir = join(folder, 'data');
     const logFile = join(folder, 'mysqld.log');
     const common = [...args, '--no-defaults', ...user, `--basedir=${join(root, 'usr')}`, `--datadir=${dataDir}`];
-    const initialized = await runProgram(command, [...common, '--initialize-insecure'], initializeMs);
-    if (initialized.status !== 0) {
-      throw new ServerSetupError(`mysqld could not make its data folder:\n${initialized.stderr.trim().slice(-2_000)}`);
-    }
+    await (flavour === 'mysql' ? initialize(command, common) : bootstrap(command, common, { root, dataDir }));
     const opened = open(logFile);
     const name = `durable-replay-${randomUUID()}`;
     const start = () =>
@@ -68,8 +85,7 @@ export async function startMysql(options: MysqlOptions = {}): Promise<MysqlServe
             // The path of a Unix socket is limited to about 100 bytes.
             '--socket=m.sock',
             `--pid-file=${join(folder, 'mysqld.pid')}`,
-            '--secure-file-priv=NULL',
-            '--mysqlx=OFF',
+            ...(flavour === 'mysql' ? ['--secure-file-priv=NULL', '--mysqlx=OFF'] : []),
             `--report-host=${name}`,
             ...(options.args ?? []),
           ],
@@ -94,8 +110,29 @@ export async function startMysql(options: MysqlOptions = {}): Promise<MysqlServe
   };
 }
 
-async function locateMysql(env: NodeJS.ProcessEnv, say: Say): Promise<string> {
-  const fetched = await fetchUnpacked(mysqlPackage, env, say);
+async function initialize(command: string, args: readonly string[]): Promise<void> {
+  const initialized = await runProgram(command, [...args, '--initialize-insecure'], initializeMs);
+  if (initialized.status === 0) return;
+  throw new ServerSetupError(`mysqld could not make its data folder:\n${initialized.stderr.trim().slice(-2_000)}`);
+}
+
+/** As mariadb-install-db, which is a shell script that wants a whole installation around it. One statement a line. */
+async function bootstrap(
+  command: string,
+  args: readonly string[],
+  { root, dataDir }: { readonly root: string; readonly dataDir: string },
+): Promise<void> {
+  await mkdir(dataDir);
+  const begin = ['create database mysql;', 'use mysql;', 'set @auth_root_socket=NULL;', 'set @skip_auth_anonymous=1;'];
+  const files = mariadbTables.map((name) => readFile(join(root, 'usr/share/mariadb', name), 'utf8'));
+  const statements = [...begin, 'set @current_hostname="localhost";', ...(await Promise.all(files))].join('\n');
+  const initialized = await runProgram(command, [...args, '--bootstrap'], initializeMs, {}, statements);
+  if (initialized.status === 0) return;
+  throw new ServerSetupError(`mariadbd could not make its data folder:\n${initialized.stderr.trim().slice(-2_000)}`);
+}
+
+async function locate(unpacked: Unpacked, env: NodeJS.ProcessEnv, say: Say): Promise<string> {
+  const fetched = await fetchUnpacked(unpacked, env, say);
   if (fetched.ok) return fetched.path;
   throw new ServerSetupError(
     `A MySQL server is needed: ${fetched.reason}.\n` +

@@ -10,20 +10,24 @@ export interface Finished {
 
 const outputBytesMax = 4 * 1024 * 1024;
 
-/** Runs a program to its end; never throws. `env` is laid over ours; undefined removes a variable. */
+/** Runs a program to its end; never throws. `env` is laid over ours; undefined removes a variable. `input` is what it reads. */
 export function runProgram(
   command: string,
   args: readonly string[],
   timeoutMs: number,
   env: Readonly<Record<string, string | undefined>> = {},
+  input?: string,
 ): Promise<Finished> {
   return new Promise((resolve) => {
     const options = { timeout: timeoutMs, maxBuffer: outputBytesMax, env: { ...process.env, ...env } };
-    execFile(command, [...args], options, (error, stdout, stderr) => {
+    const child = execFile(command, [...args], options, (error, stdout, stderr) => {
       if (error === null) resolve({ status: 0, stdout, stderr });
       else if (error.killed === true) resolve({ status: null, stdout, stderr: `no end within ${timeoutMs / 1000} s` });
       else if (typeof error.code === 'number') resolve({ status: error.code, stdout, stderr });
       else resolve({ status: null, stdout, stderr: stderr === '' ? error.message : stderr });
     });
+    if (input === undefined) return;
+    // A program that ended early says itself why.
+    child.stdin?.on('error', () => undefined).end(input);
   });
 }

@@ -7,6 +7,7 @@ import { atFileEnd } from './file-end.ts';
 
 /** Whether this run may leave MySQL out: only if told to. */
 export const withoutMysql = process.env['REPLAY_TEST_WITHOUT_MYSQL'] === '1';
+const flavour = process.env['REPLAY_TEST_MARIADB'] === '1' ? 'mariadb' : 'mysql';
 /** A server given by its address is not ours to kill, fill or freeze. */
 export const withoutOwnMysql = withoutMysql || Boolean(process.env['REPLAY_TEST_MYSQL_URL']);
 
@@ -34,7 +35,7 @@ async function startShared(): Promise<TestMysql> {
 
 /** A server for faults, ended with the test file. */
 export async function ownMysql(options: MysqlOptions = {}): Promise<TestMysql> {
-  const server = await startMysql({ say: (line) => process.stderr.write(`${line}\n`), ...options });
+  const server = await startMysql({ flavour, say: (line) => process.stderr.write(`${line}\n`), ...options });
   atFileEnd(() => server.stop());
   return { host: '127.0.0.1', port: server.port, admin: { user: 'root', password: '' }, server };
 }
