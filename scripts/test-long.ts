@@ -9,7 +9,7 @@ import { cacheFolder } from './servers/wheels.ts';
  * of them as `npm test` runs them on the newer Nodes, which come as the npm package `node`.
  */
 
-const mysqlTests = ['test/contract/mysql.test.ts', 'test/integration/mysql'];
+const mysqlTests = ['test/contract/mysql.test.ts', 'test/integration/mysql/replay.test.ts'];
 const newerNodes = ['22', '24'];
 const projectFolder = fileURLToPath(new URL('..', import.meta.url));
 const bootstrap = join(projectFolder, 'scripts', 'bootstrap.mjs');

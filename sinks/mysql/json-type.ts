@@ -1,14 +1,16 @@
 import { hasLoneSurrogate } from '../../core/json-token.ts';
 
 /** Depth up to which MySQL takes a JSON value. */
-const DEPTH_MAX = 100;
+const depthMaxMysql = 100;
+/** Found on MariaDB 11.8. */
+export const depthMaxMariadb = 31;
 
 /**
- * Whether MySQL's JSON type takes this strict JSON. It refuses lone surrogates, depth over 100 and numbers beyond a double.
+ * Whether MySQL's JSON type takes this strict JSON. It refuses lone surrogates, depth over 100 (MariaDB: 31) and numbers beyond a double.
  * What is not foreseen here is found when the server refuses the row.
  */
-export function jsonTypeTakes(json: string): boolean {
-  if (depthOf(json) > DEPTH_MAX) return false;
+export function jsonTypeTakes(json: string, depthMax = depthMaxMysql): boolean {
+  if (depthOf(json) > depthMax) return false;
   if (json.includes('\\u') && hasLoneSurrogate(unescaped(json))) return false;
   return !hugeNumber.test(json) || !(json.match(/-?\d+(\.\d+)?([eE][+-]?\d+)?/g) ?? []).some((text) => !Number.isFinite(+text));
 }

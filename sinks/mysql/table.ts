@@ -3,6 +3,7 @@ import type { MysqlConfig } from './config.ts';
 import type { Row, Session } from './session.ts';
 import { quoteText } from './sql.ts';
 import type { Statements } from './sql.ts';
+import { depthMaxMariadb } from './json-type.ts';
 import type { ColumnClass, ColumnShape } from './values.ts';
 
 export interface TableColumn extends ColumnShape {
@@ -90,6 +91,7 @@ function columnOf(row: Row, jsonColumns: ReadonlySet<string>): TableColumn {
     class: jsonColumns.has(name) ? 'json' : classOf(String(row['type'])),
     nullable: row['nullable'] === 'YES',
     secondDecimals: Number(row['decimals'] ?? 0),
+    ...(jsonColumns.has(name) ? { jsonDepthMax: depthMaxMariadb } : {}),
     hasDefault: row['value'] !== null || extra.includes('AUTO_INCREMENT') || extra.includes('DEFAULT_GENERATED'),
     generated: /\b(VIRTUAL|STORED|PERSISTENT) (GENERATED)?|\bGENERATED ALWAYS\b/.test(`${extra} `),
     characterSet: row['charset'] === null ? null : String(row['charset']),

@@ -16,6 +16,8 @@ export interface ColumnShape {
   readonly nullable: boolean;
   /** Decimals of a second that a temporal column keeps. */
   readonly secondDecimals: number;
+  /** Nesting that the server takes in a JSON column; absent: MySQL's. */
+  readonly jsonDepthMax?: number;
 }
 
 export type Spelt = { readonly ok: true; readonly sql: string } | { readonly ok: false; readonly code: RejectCode };
@@ -36,11 +38,12 @@ export function spellValue(value: ColumnValue, column: ColumnShape): Spelt {
     case 'bytes':
       return spellBytes(value.bytes, column);
     case 'json':
-      if (column.class === 'json' && column.nullable && !jsonTypeTakes(value.text)) return spelt('NULL');
+      if (column.class === 'json' && column.nullable && !jsonTypeTakes(value.text, column.jsonDepthMax)) return spelt('NULL');
       return spelt(quoteText(value.text));
     case 'token': {
       const { kind, text } = value.token;
-      if (column.class === 'json') return jsonTypeTakes(text) ? spelt(quoteText(text)) : refused('value_invalid');
+      if (column.class === 'json')
+        return jsonTypeTakes(text, column.jsonDepthMax) ? spelt(quoteText(text)) : refused('value_invalid');
       if (kind === 'string') return spellText(stringOf(value.token), column);
       if (column.class === 'integer' && isFraction(text)) return refused('value_invalid');
       if (kind === 'boolean' && column.class !== 'text') return spelt(text.toUpperCase());
@@ -111,7 +114,8 @@ function spellTime(nanos: bigint, { class: columnClass, secondDecimals }: Column
 function spellBytes(bytes: Uint8Array, column: ColumnShape): Spelt {
   if (isUtf8(bytes)) {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
-    if (column.class === 'json') return jsonTypeTakes(text) ? spelt(quoteText(text)) : refused('value_invalid');
+    if (column.class === 'json')
+      return jsonTypeTakes(text, column.jsonDepthMax) ? spelt(quoteText(text)) : refused('value_invalid');
     return spelt(column.class === 'text' ? quoteText(text) : `_binary${quoteText(text)}`);
   }
   if (column.class === 'text' || column.class === 'json') return refused('value_invalid');
