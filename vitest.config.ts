@@ -24,7 +24,11 @@ export default defineConfig({
       {
         test: {
           name: 'servers',
-          include: ['test/{contract,workflow,replay,integration,faults}/**/*.test.ts'],
+          include: [
+            'test/{contract,workflow,replay,integration,faults}/**/*.test.ts',
+            // Needs a browser, which not every machine has.
+            ...(process.env['REPLAY_TEST_LONG'] === '1' ? ['test/ui/**/*.test.ts'] : []),
+          ],
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/clean-up.ts'],
           pool: 'forks',

@@ -1,5 +1,6 @@
 import type { AwaitedApproval } from './approval.ts';
 import type { Description } from './description.ts';
+import type { Problem } from './problems.ts';
 import type { BlockedBy, Progress } from './progress.ts';
 
 const barCells = 20;
@@ -19,6 +20,12 @@ export function formatDuration(seconds: number): string {
 /** The status of a plan that has not been described yet. */
 export function describingMarkdown({ state, problem }: Pick<Progress, 'state' | 'problem'>): string {
   return [`**${state}**`, '', ...problemLines(problem)].join('\n');
+}
+
+/** The status of a plan that was refused: all that is wrong with it. */
+export function refusedMarkdown(problems: readonly Problem[]): string {
+  const lines = problems.map(({ path, message }) => `- ${path === '' ? '' : `\`${path}\`: `}${message}`);
+  return ['**refused**: nothing was replayed', '', ...lines, '', '**Next**: mend this, then start it again.'].join('\n');
 }
 
 function problemLines(problem: BlockedBy | null): string[] {
