@@ -64,7 +64,7 @@ describe('containers and manifests', () => {
   });
 
   test('the worker may write where its folders are, is probed at its metrics, and has time to drain', () => {
-    const [, deployment] = documents('kubernetes/worker.yaml').map((document) => document.toJS() as never) as [
+    const [, deployment] = documents('kubernetes/worker.yaml').map((document) => document.toJS() as unknown) as [
       unknown,
       {
         spec: {
