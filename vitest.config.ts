@@ -34,7 +34,7 @@ export default defineConfig({
           pool: 'forks',
           maxWorkers: serverWorkers,
           testTimeout: 60_000,
-          hookTimeout: 60_000,
+          hookTimeout: 180_000,
           sequence: { groupOrder: 1 },
         },
       },
