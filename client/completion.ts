@@ -67,7 +67,7 @@ function fishScript(program: Command): string {
 }
 
 function verbsBelow(command: Command): Command[] {
-  return command.commands.flatMap((verb) => [verb as Command, ...verbsBelow(verb as Command)]);
+  return command.commands.flatMap((verb) => [verb, ...verbsBelow(verb)]);
 }
 
 /** `schedule create`; empty for the main form. */
