@@ -24,13 +24,17 @@ export default defineConfig({
       {
         test: {
           name: 'servers',
-          include: ['test/{contract,workflow,replay,integration,faults}/**/*.test.ts'],
+          include: [
+            'test/{contract,workflow,replay,integration,faults}/**/*.test.ts',
+            // Needs a browser, which not every machine has.
+            ...(process.env['REPLAY_TEST_LONG'] === '1' ? ['test/ui/**/*.test.ts'] : []),
+          ],
           globalSetup: ['test/support/global-setup.ts'],
           setupFiles: ['test/support/clean-up.ts'],
           pool: 'forks',
           maxWorkers: serverWorkers,
           testTimeout: 60_000,
-          hookTimeout: 60_000,
+          hookTimeout: 180_000,
           sequence: { groupOrder: 1 },
         },
       },

@@ -31,7 +31,10 @@ export function makeDescribeStream(deps: StepDeps): (request: DescribeRequest) =
 export async function describeStream(deps: Deps, request: DescribeRequest): Promise<Described> {
   const [given, target] = [parsePlan(request.plan), await deps.targets.resolve(request.target)];
   if (!given.ok || !target.ok)
-    return await refused(deps, [...(given.ok ? [] : given.problems), ...(target.ok ? [] : target.problems)]);
+    return await refused(deps, [
+      ...(given.ok ? [] : within('plan', given.problems)),
+      ...(target.ok ? [] : within('target', target.problems)),
+    ]);
   const written = deps.targets.streamsWritten(target.value.sink);
   const problems = [...checkPlanAgainstTarget(given.value, target.value, written), ...checkCertified(deps, target.value)];
   const facts = await findStream(deps, given.value.stream);
@@ -64,6 +67,11 @@ export async function describeStream(deps: Deps, request: DescribeRequest): Prom
 
 async function refused({ runs }: Deps, problems: readonly Problem[]): Promise<Described> {
   return { kind: 'refused', problems, searchAttributes: await runs.hasSearchAttributes() };
+}
+
+/** A problem of a whole file has no path of its own: here plan and target come in one request. */
+function within(name: string, problems: readonly Problem[]): Problem[] {
+  return problems.map((problem) => (problem.path === '' ? { ...problem, path: name } : problem));
 }
 
 function occasionOf({ at, lastSuccess }: DescribeRequest, facts: StreamFacts): Occasion {

@@ -22,6 +22,7 @@ const actions: { readonly [V in Verb]: () => Promise<Action<V>> } = {
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
   worker: async () => (await import('./commands/worker.ts')).worker,
   dev: async () => (await import('./commands/dev.ts')).dev,
+  completion: async () => (await import('./commands/completion.ts')).completion,
   topic: async () => (await import('./commands/topic.ts')).topic,
 };
 

@@ -1,7 +1,8 @@
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { Argument, InvalidArgumentError, Option, type Command } from 'commander';
 import { durationSeconds } from '../core/duration.ts';
 import { groupDigits } from '../core/problems.ts';
 import { filterProblem, nameProblem } from '../core/subjects.ts';
+import { shells, type Shell } from './completion.ts';
 import { controlVerb, nameOf, wholeNumber, withExamples, type Found } from './verbs.ts';
 
 /** Verbs for those who operate replays: approval, Schedules, and looking around. */
@@ -221,5 +222,22 @@ export function doctor(program: Command, found: Found): void {
   withExamples(verb, [
     { command: 'replay-stream doctor', does: 'servers and this machine' },
     { command: 'replay-stream doctor plan.json target.json', does: 'and what this plan needs' },
+  ]);
+}
+
+export function completion(program: Command, found: Found): void {
+  const verb = program
+    .command('completion')
+    .summary('completion for a shell')
+    .description('Prints the completion of verbs and options for a shell.')
+    .usage('(bash | zsh | fish) [options]')
+    .addArgument(new Argument('<shell>', 'the shell').choices(shells))
+    .option('--json', 'one JSON object')
+    .action((shell: Shell, { json }: { json?: true }) =>
+      found({ verb: 'completion', options: { shell, json: json === true } }),
+    );
+  withExamples(verb, [
+    { command: 'replay-stream completion bash > /etc/bash_completion.d/replay-stream', does: 'bash' },
+    { command: 'replay-stream completion fish > ~/.config/fish/completions/replay-stream.fish', does: 'fish' },
   ]);
 }

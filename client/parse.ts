@@ -7,6 +7,7 @@ import type { ApproveOptions } from './commands/approve.ts';
 import type { CancelOptions } from './commands/cancel.ts';
 import type { CheckOptions } from './commands/check.ts';
 import { decisions } from '../core/run.ts';
+import type { CompletionOptions } from './commands/completion.ts';
 import type { DecideOptions } from './commands/decide.ts';
 import type { DoctorOptions } from './commands/doctor.ts';
 import type { InspectOptions } from './commands/inspect.ts';
@@ -22,7 +23,7 @@ import type { WorkerOptions } from './commands/worker.ts';
 import type { TopicOptions } from './commands/topic.ts';
 import type { ScheduleOptions } from './commands/schedule.ts';
 import { exitStatuses } from './exit.ts';
-import { approve, doctor, inspect, schedule } from './operate-verbs.ts';
+import { approve, completion, doctor, inspect, schedule } from './operate-verbs.ts';
 import { topic } from './topic-verbs.ts';
 import { controlVerb, nameOf, wholeNumber, withExamples, type Found } from './verbs.ts';
 
@@ -45,6 +46,7 @@ export interface Invocations {
   readonly worker: WorkerOptions;
   readonly dev: DevOptions;
   readonly topic: TopicOptions;
+  readonly completion: CompletionOptions;
 }
 
 export type Verb = keyof Invocations;
@@ -95,6 +97,7 @@ export function createProgram(found: (invocation: Invocation) => void, output: O
     worker,
     dev,
     topic,
+    completion,
   ])
     define(program, found);
   program.addHelpText('after', `\n${exitText()}`);

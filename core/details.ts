@@ -1,5 +1,7 @@
 import type { AwaitedApproval } from './approval.ts';
 import type { Description } from './description.ts';
+import type { FaultCode } from './errors.ts';
+import type { Problem } from './problems.ts';
 import type { BlockedBy, Progress } from './progress.ts';
 
 const barCells = 20;
@@ -21,10 +23,33 @@ export function describingMarkdown({ state, problem }: Pick<Progress, 'state' | 
   return [`**${state}**`, '', ...problemLines(problem)].join('\n');
 }
 
+/** The status of a plan that was refused: all that is wrong with it. */
+export function refusedMarkdown(problems: readonly Problem[]): string {
+  const lines = problems.map(({ path, message }) => `- ${path === '' ? '' : `\`${path}\`: `}${message}`);
+  return ['**refused**: nothing was replayed', '', ...lines, '', '**Next**: mend this, then start it again.'].join('\n');
+}
+
 function problemLines(problem: BlockedBy | null): string[] {
   if (problem === null) return [];
   const detail = problem.detail === null ? '' : ` (${problem.detail})`;
-  return [`**Problem**: \`${problem.code}\`${detail} since ${problem.since}`, '', `**Next**: ${problem.next}`, ''];
+  return [
+    `**Problem**: \`${problem.code}\`${detail} since ${problem.since}`,
+    '',
+    `**Next**: ${problem.next}`,
+    '',
+    ...howLines(problem),
+    '',
+  ];
+}
+
+const aboutRecords: readonly FaultCode[] = ['reject_budget', 'drift', 'dead_letter_not_configured'];
+
+/** What to send from the menu More Actions of Temporal's UI, ready to copy. */
+function howLines({ code }: BlockedBy): string[] {
+  const resume = '- signal `resume`, no input: try again now';
+  if (!aboutRecords.includes(code)) return [resume];
+  const decisions = code === 'dead_letter_not_configured' ? ['skip', 'retry'] : ['dead-letter', 'skip', 'retry'];
+  return [resume, ...decisions.map((decision) => `- update \`decide\`: \`{"decision":"${decision}"}\``)];
 }
 
 /** The short Markdown status of a plan for Temporal's UI. Lists only: it does not draw tables. */

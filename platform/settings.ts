@@ -32,6 +32,19 @@ const schema = z.object({
     .regex(/^(\S+:\d{1,5}|off)$/, 'expected host:port, for example 127.0.0.1:9464, or off')
     .default('127.0.0.1:9464')
     .meta({ description: 'Prometheus endpoint of the worker, or `off`.' }),
+  REPLAY_BUILD_ID: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,128}$/, 'expected up to 128 letters, digits, dots, dashes and underscores, such as 1.4.0')
+    .optional()
+    .meta({
+      description:
+        'Version of this worker for the worker versioning of Temporal (docs/deploy.md). Unset: not versioned. The deployment is named `durable-replay`.',
+      examples: ['1.4.0'],
+    }),
+  REPLAY_VERSIONING: z.enum(['auto_upgrade', 'pinned']).default('auto_upgrade').meta({
+    description:
+      'With `REPLAY_BUILD_ID`: whether a running plan goes on under the new version (`auto_upgrade`), or ends under the one it began with (`pinned`).',
+  }),
   REPLAY_LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error'])
     .default('info')
@@ -48,6 +61,8 @@ export interface Settings {
   readonly metricsAddress: string;
   /** Whether the address was given: a default one that is in use only warns. */
   readonly metricsRequired: boolean;
+  /** null: the worker is not versioned. */
+  readonly versioning: { readonly buildId: string; readonly behavior: 'auto_upgrade' | 'pinned' } | null;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error';
 }
 
@@ -72,9 +87,17 @@ export function readSettings(env: NodeJS.ProcessEnv): SettingsParsed {
     allowedHosts: parsed.data.REPLAY_ALLOWED_HOSTS,
     metricsAddress: parsed.data.REPLAY_METRICS_ADDRESS,
     metricsRequired: env['REPLAY_METRICS_ADDRESS'] !== undefined,
+    versioning: versioningOf(parsed.data),
     logLevel: parsed.data.REPLAY_LOG_LEVEL,
   };
   return { ok: true, value };
+}
+
+function versioningOf({
+  REPLAY_BUILD_ID: buildId,
+  REPLAY_VERSIONING: behavior,
+}: z.output<typeof schema>): Settings['versioning'] {
+  return buildId === undefined ? null : { buildId, behavior };
 }
 
 /** For the reference page. */

@@ -104,6 +104,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
           }),
           Runtime.instance().metricMeter,
         ),
+        ...versioningOf(settings),
         ...limits,
       });
       if (settings.metricsAddress !== 'off') startGauges(client, gaugesOf(options));
@@ -119,6 +120,21 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
 
 function gaugesOf({ stop, seams }: WorkerOptions): Parameters<typeof startGauges>[1] {
   return { meter: Runtime.instance().metricMeter, queue: seams?.taskQueue ?? taskQueue, signal: stop };
+}
+
+/** Name of the deployment that versioned workers belong to. */
+const deploymentName = 'durable-replay';
+
+function versioningOf({ versioning }: Settings): Pick<TemporalWorkerOptions, 'workerDeploymentOptions'> {
+  if (versioning === null) return {};
+  const { buildId, behavior } = versioning;
+  return {
+    workerDeploymentOptions: {
+      useWorkerVersioning: true,
+      version: { deploymentName, buildId },
+      defaultVersioningBehavior: behavior === 'pinned' ? 'PINNED' : 'AUTO_UPGRADE',
+    },
+  };
 }
 
 const limits: Partial<TemporalWorkerOptions> = {

@@ -15,7 +15,7 @@ import {
 } from '@temporalio/workflow';
 import type { Owner } from '../core/consumer.ts';
 import type { Description, Rehearsal } from '../core/description.ts';
-import { describingMarkdown, detailsMarkdown, formatDuration } from '../core/details.ts';
+import { describingMarkdown, detailsMarkdown, formatDuration, refusedMarkdown } from '../core/details.ts';
 import { paceAfter, paceAtStart, paceWaitMs } from '../core/pacing.ts';
 import { formatProblems, type Problem } from '../core/problems.ts';
 import { noProgress, progressRejectsMax, type Progress } from '../core/progress.ts';
@@ -123,6 +123,7 @@ function startRun({ description, predecessor }: Pick<Rehearsal, 'description' | 
 function refuse(control: Control, refused: { readonly problems: readonly Problem[]; readonly searchAttributes: boolean }) {
   control.hasSearchAttributes = refused.searchAttributes;
   enter(control, 'refused');
+  setCurrentDetails(refusedMarkdown(refused.problems));
   return ApplicationFailure.create({
     message: formatProblems(refused.problems),
     type: refusedFailure,

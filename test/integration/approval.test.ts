@@ -2,7 +2,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import type { JetStreamManager, NatsConnection } from 'nats';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { replayHandle, startReplay, type ReplayHandle } from '../../client/replays.ts';
 import type { AwaitedApproval } from '../../core/approval.ts';
 import type { Progress } from '../../core/progress.ts';
@@ -12,6 +12,9 @@ import { connectTestNats, temporalAddress, uniqueName } from '../support/servers
 import { addStream, mixedMessages, publishAll, type TestStream } from '../support/streams.ts';
 import { startWorker, type TestWorker } from '../support/worker.ts';
 import { command } from './cli/command-line.ts';
+
+// Each command is a process of its own: seconds on a busy machine.
+vi.setConfig({ testTimeout: 300_000 });
 
 /** Rehearse, approve, execute. */
 

@@ -1,5 +1,5 @@
 import { Client, Connection } from '@temporalio/client';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { startReplay } from '../../client/replays.ts';
 import { metricCatalogue } from '../../core/metrics.ts';
 import { findFreePorts } from '../../scripts/servers/ports.ts';
@@ -7,6 +7,9 @@ import { atFileEnd } from '../support/file-end.ts';
 import { connectTestNats, temporalAddress, uniqueName } from '../support/servers.ts';
 import { addStream, mixedMessages, publishAll, type TestStream } from '../support/streams.ts';
 import { startWorker } from '../support/worker.ts';
+
+// Each command is a process of its own: seconds on a busy machine.
+vi.setConfig({ testTimeout: 300_000 });
 
 let client: Client;
 let address: string;

@@ -5,7 +5,7 @@ import { atFileEnd, tempDir } from './file-end.ts';
 import { natsUrl, temporalAddress } from './servers.ts';
 
 const projectFolder = fileURLToPath(new URL('../..', import.meta.url));
-const readyMsMax = 60_000;
+const readyMsMax = 150_000;
 
 export interface TestWorker {
   readonly pid: number;

@@ -1,12 +1,15 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { headers, type JetStreamManager, type NatsConnection } from 'nats';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { tempDir } from '../../support/file-end.ts';
 import { connectTestNats, uniqueName } from '../../support/servers.ts';
 import { addStream, mixedMessages, publishAll, type TestStream } from '../../support/streams.ts';
 import { startWorker } from '../../support/worker.ts';
 import { command } from './command-line.ts';
+
+// Each command is a process of its own: seconds on a busy machine.
+vi.setConfig({ testTimeout: 300_000 });
 
 /** `inspect` and `doctor`: they look, and change nothing. */
 
