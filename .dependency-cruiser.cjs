@@ -29,11 +29,11 @@ const sinkRule = (folder) =>
   allow(
     `sinks-${folder}`,
     `^sinks/${folder}/`,
-    ['^core/', '^sinks/sink\\.ts$', '^sinks/sql/', `^sinks/${folder}/`, ...(sinkDrivers[folder] ?? []).map(pkg)],
+    ['^core/', '^sinks/sink\\.ts$', '^sinks/(sql|disk)/', `^sinks/${folder}/`, ...(sinkDrivers[folder] ?? []).map(pkg)],
     {
       withNode: true,
       fromNot: `^sinks/${folder}/config\\.ts$`,
-      comment: `sinks/${folder} may import core, sinks/sink.ts, sinks/sql, its own driver and node:*, and no other sink, Temporal or NATS.`,
+      comment: `sinks/${folder} may import core, sinks/sink.ts, sinks/sql, sinks/disk, its own driver and node:*, and no other sink, Temporal or NATS.`,
     },
   );
 
@@ -99,15 +99,19 @@ module.exports = {
       withNode: false,
       comment: 'The schema file of sinks/sql may import core, itself and zod.',
     }),
+    allow('sinks-disk', '^sinks/disk/', ['^core/', '^sinks/disk/', pkg('zod')], {
+      withNode: true,
+      comment: 'sinks/disk is what the sinks below the data root share: core, itself, zod for its schema, and node:*.',
+    }),
     allow('sinks-new', '^sinks/[^/]+/', ['^core/', '^sinks/sink\\.ts$'], {
       withNode: true,
-      fromNot: `^sinks/(${[...sinkFolders, 'sql'].join('|')})/`,
+      fromNot: `^sinks/(${[...sinkFolders, 'sql', 'disk'].join('|')})/`,
       comment: 'A new sink: name its folder, and its driver, in .dependency-cruiser.cjs.',
     }),
     allow(
       'sinks-config',
       '^sinks/[^/]+/config\\.ts$',
-      ['^core/', '^sinks/sink\\.ts$', '^sinks/sql/', ...sinkRules, pkg('zod')],
+      ['^core/', '^sinks/sink\\.ts$', '^sinks/(sql|disk)/', ...sinkRules, pkg('zod')],
       {
         withNode: true,
         dynamic: false,

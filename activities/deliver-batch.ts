@@ -1,4 +1,5 @@
 import { Context } from '@temporalio/activity';
+import { addTallies, type ChildTally } from '../core/children.ts';
 import type { Acknowledged, DeliverRequest, Delivery, EarlierBatch, EarlierBatches } from '../core/steps.ts';
 import { pullAndWrite, type Delivered } from './pull-and-write.ts';
 import { beginAck, noAck, type RidingAck } from './riding-ack.ts';
@@ -87,8 +88,16 @@ function joinEarlier(earlier: EarlierBatches | null, before: Delivered, { delive
   return {
     acknowledged: delivered.putBack ? { acked: acked + deferred, deferred: 0 } : { acked, deferred },
     cursor: before.cursor,
+    ...joinChildren(earlier?.children, before.children),
     batches: [...(earlier?.batches ?? []), earlierBatch(before)],
   };
+}
+
+function joinChildren(
+  some: readonly ChildTally[] | undefined,
+  more: readonly ChildTally[] | undefined,
+): Pick<EarlierBatches, 'children'> {
+  return more === undefined ? {} : { children: addTallies(some ?? [], more) };
 }
 
 function earlierBatch(batch: Delivered): EarlierBatch {

@@ -2,6 +2,7 @@ import type { Owner } from '../core/consumer.ts';
 import type { Parsed } from '../core/problems.ts';
 import type { ReplayTarget } from '../core/target.ts';
 import type { Sink } from '../sinks/sink.ts';
+import type { SpoolDrain } from '../sinks/spool-drain.ts';
 import type { Source } from '../jetstream/source.ts';
 
 /** What the worker hands to the durable steps. */
@@ -9,6 +10,7 @@ export interface Deps {
   readonly source: Source;
   readonly sinks: SinkProvider;
   readonly targets: Targets;
+  readonly spools: Spools;
   readonly runs: Runs;
   readonly reports: ReportFolder;
   readonly dataRoot: DataRoot;
@@ -41,14 +43,21 @@ export interface BorrowedSink {
 export interface Targets {
   /** Takes a target document, or the name of a file in the targets folder. */
   resolve(target: unknown): Promise<Parsed<ReplayTarget>>;
-  /** Whether the contract suite has passed for this sink in the mode that it asks for. */
-  isCertified(sink: ReplayTarget['sink']): boolean;
-  /** Whether the sink type lives below this machine's data root. */
-  isLocal(type: string): boolean;
+  /** The type of the sink, or of a child of it, for which the contract suite has not passed in the mode that it asks for; null: none. */
+  uncertified(sink: ReplayTarget['sink']): string | null;
+  /** Whether the sink lives below this machine's data root. */
+  isLocal(sink: ReplayTarget['sink']): boolean;
   /** The streams that the sink writes into. */
   streamsWritten(sink: ReplayTarget['sink']): readonly string[];
   /** A sink that was not opened, to probe. */
   unopened(use: SinkUse): Promise<Sink>;
+}
+
+/** Sinks that only keep records for a while, and what takes them out again. */
+export interface Spools {
+  /** Whether the sink type can be drained. */
+  isSpool(type: string): boolean;
+  open(sink: ReplayTarget['sink']): Promise<SpoolDrain>;
 }
 
 /** What the steps ask of Temporal itself. */
@@ -57,7 +66,7 @@ export interface Runs {
   clusterId(): Promise<string>;
   readonly namespace: string;
   /** Whether the owner's workflow chain is still open. */
-  isOpen(owner: Owner): Promise<boolean>;
+  isOpen(owner: Pick<Owner, 'workflowId' | 'firstRunId'>): Promise<boolean>;
   cancel(workflowId: string, runId: string): Promise<void>;
   /** Whether the server knows all our search attributes. */
   hasSearchAttributes(): Promise<boolean>;

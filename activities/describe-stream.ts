@@ -78,9 +78,10 @@ function occasionOf({ at, lastSuccess }: DescribeRequest, facts: StreamFacts): O
   return { atNanos: at === undefined ? facts.serverTimeNanos : timeNanos(at), lastSuccess: lastSuccess ?? null };
 }
 
-function checkCertified({ targets }: Deps, { sink }: ReplayTarget): Problem[] {
-  if (targets.isCertified(sink)) return [];
-  return [{ path: 'sink.type', message: `the sink "${sink.type}" has no certification; run: npm run certify -- ${sink.type}` }];
+export function checkCertified({ targets }: Deps, { sink }: ReplayTarget): Problem[] {
+  const type = targets.uncertified(sink);
+  if (type === null) return [];
+  return [{ path: 'sink.type', message: `the sink "${type}" has no certification; run: npm run certify -- ${type}` }];
 }
 
 async function findStream({ source }: Deps, stream: string): Promise<StreamFacts | null> {
@@ -223,7 +224,7 @@ async function objectionTo(
   return null;
 }
 
-async function checkDeadLetter({ source }: Deps, target: ReplayTarget): Promise<Problem[]> {
+export async function checkDeadLetter({ source }: Deps, target: ReplayTarget): Promise<Problem[]> {
   if (target.dead_letter === null || (await source.isBound(target.dead_letter.subject))) return [];
   return [
     {

@@ -4,12 +4,16 @@ import { makeCloseRun } from './close-run.ts';
 import { makeDeadLetter } from './dead-letter.ts';
 import { makeDeliverBatch } from './deliver-batch.ts';
 import type { Deps } from './deps.ts';
+import { makeDescribeSpool } from './describe-spool.ts';
 import { makeDescribeStream } from './describe-stream.ts';
+import { makeDrainBatch } from './drain-batch.ts';
+import { makeDrainDeadLetters } from './drain-dead-letters.ts';
 import { createFaultLog } from './fault-log.ts';
 import { createMetrics } from './metrics.ts';
 import { createPrefetch } from './prefetch.ts';
 import { makeProbeTarget } from './probe-target.ts';
 import { makeRehearse } from './rehearse.ts';
+import { makeRemoveDrained } from './remove-drained.ts';
 import { makeRequestCancel } from './request-cancel.ts';
 import { makeWriteReport } from './write-report.ts';
 
@@ -31,6 +35,10 @@ export function createActivities(plain: Deps, meter: MetricMeter) {
     writeReport: makeWriteReport(deps),
     probeTarget: makeProbeTarget(deps),
     requestCancel: makeRequestCancel(deps),
+    describeSpool: makeDescribeSpool(deps),
+    drainBatch: makeDrainBatch(deps),
+    drainDeadLetters: makeDrainDeadLetters(deps),
+    removeDrained: makeRemoveDrained(deps),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { MetricMeter } from '@temporalio/common';
+import { addTallies } from '../core/children.ts';
 import { metricCatalogue, plansLabelledMax, type MetricName } from '../core/metrics.ts';
 import type { Receipt } from '../core/receipt.ts';
 import type { Acknowledged, DeadLettered, DeadLetterRequest, DeliverRequest, Delivery } from '../core/steps.ts';
@@ -15,6 +16,7 @@ export interface Metrics {
 export function createMetrics(meter: MetricMeter): Metrics {
   const records = counter(meter, 'replay_records_total');
   const acknowledged = counter(meter, 'replay_acknowledged_total');
+  const children = counter(meter, 'replay_child_records_total');
   const bytes = counter(meter, 'replay_bytes_total');
   const faults = counter(meter, 'replay_faults_total');
   const { meaning: secondsMeaning } = metricCatalogue.replay_step_seconds;
@@ -34,6 +36,11 @@ export function createMetrics(meter: MetricMeter): Metrics {
         if (batch.bytes > 0) bytes.add(batch.bytes, labels);
         seconds.record(batch.pullMs / 1_000, { step: 'pull' });
         seconds.record(batch.writeMs / 1_000, { step: 'write' });
+      }
+      for (const { name: child, ...counts } of addTallies(delivery.earlier?.children ?? [], delivery.children ?? [])) {
+        const { written, duplicate, rejected, failed } = counts;
+        for (const [outcome, count] of Object.entries({ written, duplicate, rejected, failed }))
+          if (count > 0) children.add(count, { stream: replay.stream, child, outcome });
       }
       const acked = (delivery.acknowledged?.acked ?? 0) + (delivery.earlier?.acknowledged.acked ?? 0);
       if (acked > 0) acknowledged.add(acked, { stream: replay.stream });

@@ -1,4 +1,5 @@
 import { arrangeBatch, isDrift, receiptOf, tallyOutcomes, type Batch, type Bounds, type Tally } from '../core/batch.ts';
+import type { ChildTally } from '../core/children.ts';
 import { decideConsumer } from '../core/consumer.ts';
 import { ReplayFault } from '../core/errors.ts';
 import type { DeliverRequest, Delivery } from '../core/steps.ts';
@@ -29,13 +30,14 @@ export async function pullAndWrite(
   const { end, streamLast } = await whereItEnds(deps, request, ordered, batch);
   signal.throwIfAborted();
   const writeBegan = performance.now();
-  const { written, duplicate, rejects } = await writeBatch(deps, request, batch.fresh, signal);
+  const { written, duplicate, rejects, ...rest } = await writeBatch(deps, request, batch.fresh, signal);
   const settled = [...batch.settledBefore, ...batch.fresh];
   return {
     receipt: receiptOf(replay, settled),
     written,
     duplicate,
-    skipped: batch.settledBefore.length,
+    skipped: batch.settledBefore.length + rest.skipped,
+    ...(rest.children === undefined ? {} : { children: rest.children }),
     bytes: settled.reduce((sum, record) => sum + record.payload.length, 0),
     rejects: rejects.slice(0, request.rejectsAllowed + 1),
     rejected: rejects.length,
@@ -92,7 +94,7 @@ async function whereItEnds(
 
 /** Sinks below a data root must find the same root in every batch of a run. */
 async function pinnedDataRoot({ targets, dataRoot }: StepDeps, request: DeliverRequest): Promise<string | null> {
-  if (!targets.isLocal(request.target.sink.type)) return null;
+  if (!targets.isLocal(request.target.sink)) return null;
   const found = request.dataRoot === null ? await dataRoot.readOrCreate() : await dataRoot.read();
   if (found === null) throw new ReplayFault('sink_missing', 'the data root');
   if (request.dataRoot !== null && found !== request.dataRoot) throw new ReplayFault('wrong_root');
@@ -104,8 +106,8 @@ async function writeBatch(
   request: DeliverRequest,
   records: readonly PulledRecord[],
   signal: AbortSignal,
-): Promise<Tally> {
-  if (records.length === 0) return { written: 0, duplicate: 0, rejects: [] };
+): Promise<Tally & { readonly children?: readonly ChildTally[] }> {
+  if (records.length === 0) return { written: 0, duplicate: 0, skipped: 0, rejects: [] };
   const { durable, owner } = request.replay;
   const borrowed = await deps.sinks.borrow(
     { target: request.target, plan: durable, run: owner.firstRunId, begun: request.begun },
@@ -114,8 +116,9 @@ async function writeBatch(
   try {
     const grace = graceSignal(signal);
     const tally = tallyOutcomes(records, await borrowed.sink.write(records, grace).finally(grace.clear));
+    const children = borrowed.sink.childTallies?.();
     await borrowed.giveBack('good');
-    return tally;
+    return children === undefined ? tally : { ...tally, children };
   } catch (error) {
     await borrowed.giveBack('broken');
     throw error;

@@ -20,6 +20,8 @@ const actions: { readonly [V in Verb]: () => Promise<Action<V>> } = {
   check: async () => (await import('./commands/check.ts')).check,
   inspect: async () => (await import('./commands/inspect.ts')).inspect,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
+  retryOptional: async () => (await import('./commands/retry-optional.ts')).retryOptional,
+  drain: async () => (await import('./commands/spool-drain.ts')).drain,
   worker: async () => (await import('./commands/worker.ts')).worker,
   dev: async () => (await import('./commands/dev.ts')).dev,
   completion: async () => (await import('./commands/completion.ts')).completion,

@@ -3,7 +3,7 @@ import { readJson } from '../core/json.ts';
 import { fileBytesMax } from '../core/limits.ts';
 import { parsePlanBytes } from '../core/plan.ts';
 import { formatProblems, groupDigits, type Parsed, type Problem } from '../core/problems.ts';
-import { parseTargetBytes } from '../core/target.ts';
+import { parseTargetBytes, type ReplayTarget } from '../core/target.ts';
 import { sinkSpecs } from '../sinks/registry.ts';
 import { problemsBetween, withDryRun, type CheckedRequest } from './request.ts';
 
@@ -26,13 +26,8 @@ export interface RequestFiles {
 /** Reads and checks both files; all problems of both at once. `nowMs`: milliseconds since the epoch. */
 export async function readRequest({ planFile, targetFile, dryRun }: RequestFiles, nowMs: number): Promise<RequestReading> {
   const plan = await readDocument(planFile, 'a plan file', parsePlanBytes);
-  const target = (await isTargetName(targetFile))
-    ? ({ ok: true, value: { document: targetFile, parsed: null } } as const)
-    : await readDocument(targetFile, targetExpected, (bytes) => parseTargetBytes(bytes, sinkSpecs));
-  const problems: FileProblem[] = [
-    ...(plan.ok ? [] : inFile(planFile, plan.problems)),
-    ...(target.ok ? [] : inFile(targetFile, target.problems)),
-  ];
+  const target = await readTarget(targetFile);
+  const problems: FileProblem[] = [...(plan.ok ? [] : inFile(planFile, plan.problems)), ...(target.ok ? [] : target.problems)];
   if (!plan.ok || !target.ok) return { ok: false, problems };
   const between = problemsBetween(plan.value.parsed, target.value.parsed, nowMs);
   problems.push(...inFile(planFile, between.plan), ...inFile(targetFile, between.target));
@@ -50,6 +45,24 @@ export async function readRequest({ planFile, targetFile, dryRun }: RequestFiles
       target: target.value.parsed,
     },
   };
+}
+
+export interface TargetReading {
+  /** The document, or the name of a target of the worker. */
+  readonly document: unknown;
+  /** null: only the worker can look it up. */
+  readonly parsed: ReplayTarget | null;
+}
+
+/** A target file, or the name of a target in the worker's targets folder. */
+export async function readTarget(
+  targetFile: string,
+): Promise<
+  { readonly ok: true; readonly value: TargetReading } | { readonly ok: false; readonly problems: readonly FileProblem[] }
+> {
+  if (await isTargetName(targetFile)) return { ok: true, value: { document: targetFile, parsed: null } };
+  const read = await readDocument(targetFile, targetExpected, (bytes) => parseTargetBytes(bytes, sinkSpecs));
+  return read.ok ? read : { ok: false, problems: inFile(targetFile, read.problems) };
 }
 
 /** One problem a line, each with its file. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { planLimits } from '../core/limits.ts';
 import { groupDigits, nearest } from '../core/problems.ts';
 import type { ReplayState } from '../core/progress.ts';
@@ -18,6 +18,8 @@ import type { RateOptions } from './commands/rate.ts';
 import type { ReplayOptions } from './commands/replay.ts';
 import type { ReportOptions } from './commands/report.ts';
 import type { ResumeOptions } from './commands/resume.ts';
+import type { RetryOptionalOptions } from './commands/retry-optional.ts';
+import type { DrainOptions } from './commands/spool-drain.ts';
 import type { StatusOptions } from './commands/status.ts';
 import type { WorkerOptions } from './commands/worker.ts';
 import type { TopicOptions } from './commands/topic.ts';
@@ -43,6 +45,8 @@ export interface Invocations {
   readonly check: CheckOptions;
   readonly inspect: InspectOptions;
   readonly doctor: DoctorOptions;
+  readonly retryOptional: RetryOptionalOptions;
+  readonly drain: DrainOptions;
   readonly worker: WorkerOptions;
   readonly dev: DevOptions;
   readonly topic: TopicOptions;
@@ -94,6 +98,8 @@ export function createProgram(found: (invocation: Invocation) => void, output: O
     check,
     inspect,
     doctor,
+    retryOptional,
+    spool,
     worker,
     dev,
     topic,
@@ -341,6 +347,96 @@ function check(program: Command, found: Found): void {
       });
     });
   withExamples(verb, [{ command: 'replay-stream check plan.json target.json --connect', does: 'before a replay' }]);
+}
+
+interface RetryFlags {
+  readonly dryRun?: true;
+  readonly detach?: true;
+  readonly json?: true;
+}
+
+function retryOptional(program: Command, found: Found): void {
+  const verb = program
+    .command('retry-optional')
+    .summary('bring what an optional child missed')
+    .description(
+      'Replays into one optional child of a fan-out what it missed in a run, as a replay of its own: the range from the first to the ' +
+        'last record that it missed, routed as before. What it has already is a duplicate.',
+    )
+    .usage('(ID | STREAM DURABLE) CHILD [options]')
+    .argument('<words...>', 'workflow id, or stream and durable consumer; then the name of the child')
+    .option('--dry-run', 'only say what would be replayed')
+    .option('--detach', 'start it and leave')
+    .option('--json', 'the report as one JSON object on standard output, nothing else there')
+    .action((words: string[], flags: RetryFlags) => {
+      const name = words.slice(0, -1);
+      if (name.length === 0) return verb.error('error: expected an ID (or STREAM DURABLE), then the name of a child');
+      found({
+        verb: 'retryOptional',
+        options: {
+          name: nameOf(verb, name),
+          child: words.at(-1)!,
+          dryRun: flags.dryRun === true,
+          detach: flags.detach === true,
+          json: flags.json === true,
+        },
+      });
+    });
+  withExamples(verb, [
+    {
+      command: 'replay-stream retry-optional ORDERS orders-replay-2026-05 search',
+      does: 'once the child "search" is well again',
+    },
+  ]);
+}
+
+interface DrainFlags {
+  readonly dryRun?: true;
+  readonly execute?: true;
+  readonly detach?: true;
+  readonly maxRejects?: number;
+  readonly reportFile?: string;
+  readonly json?: true;
+}
+
+function spool(program: Command, found: Found): void {
+  const { min, max } = planLimits.max_rejects;
+  const verb = program
+    .command('spool')
+    .summary('drain a spool')
+    .description(
+      'spool drain moves what a spool holds into a target, as a workflow like a replay: its records leave the spool once the target ' +
+        'has them. Without --execute it only says what would be moved. status, pause, resume, rate, decide, cancel and report ' +
+        'take its ID.',
+    )
+    .usage('drain SPOOL TARGET [options]')
+    .addArgument(new Argument('<verb>', 'what to do').choices(['drain']))
+    .argument('<SPOOL>', 'target file whose sink is the spool, or the name of such a target of the worker')
+    .argument('<TARGET>', 'target file, or the name of a target in the targets folder of the worker')
+    .addOption(new Option('--dry-run', 'only say what would be moved: the default').conflicts('execute'))
+    .addOption(new Option('--execute', 'move').conflicts('dryRun'))
+    .option('--max-rejects <n>', 'reject budget', wholeNumber(min, max))
+    .option('--report-file <file>', 'below the report root of the worker; .json or .md')
+    .option('--detach', 'start it and leave')
+    .option('--json', 'the report as one JSON object on standard output, nothing else there')
+    .action((_: string, spoolFile: string, targetFile: string, flags: DrainFlags) => {
+      found({
+        verb: 'drain',
+        options: {
+          spoolFile,
+          targetFile,
+          dryRun: flags.execute !== true,
+          maxRejects: flags.maxRejects ?? null,
+          reportFile: flags.reportFile ?? null,
+          detach: flags.detach === true,
+          json: flags.json === true,
+        },
+      });
+    });
+  withExamples(verb, [
+    { command: 'replay-stream spool drain spool.json target.json', does: 'say what would be moved' },
+    { command: 'replay-stream spool drain spool.json warehouse --execute', does: "move it, into a target of the worker's" },
+  ]);
 }
 
 function worker(program: Command, found: Found): void {

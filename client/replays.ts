@@ -6,11 +6,13 @@ import type { Problem } from '../core/problems.ts';
 import { formatProblems } from '../core/problems.ts';
 import type { Progress, ReplayState } from '../core/progress.ts';
 import type { Report } from '../core/report.ts';
+import type { DrainRequest } from '../core/drain.ts';
 import type { Decision } from '../core/run.ts';
 import type { ReplayRequest } from '../core/steps.ts';
 import { temporalFault } from '../platform/temporal.ts';
 import type { checkTarget as checkTargetWorkflow } from '../workflows/check-target.ts';
 import * as messages from '../workflows/messages.ts';
+import type { drainSpool } from '../workflows/drain-spool.ts';
 import type { replayPlan } from '../workflows/replay-plan.ts';
 import { completed, endedOtherwise, withReport, type ReplayResult } from './ending.ts';
 import { checkRequest } from './request.ts';
@@ -49,6 +51,8 @@ export interface ReplayHandle {
   decide(decision: Decision): Promise<void>;
   /** Who approves what was rehearsed, and why. Resolves when the approval was taken. */
   approve(approval: Approval): Promise<void>;
+  /** What optional children of a fan-out still miss; null: not described yet. */
+  optionalFailures(): Promise<messages.OptionalFailures | null>;
   /** Waits for the end of the run; `signal` ends only the waiting. */
   result(signal?: AbortSignal): Promise<ReplayResult>;
 }
@@ -120,6 +124,31 @@ export async function startReplay(
   }
 }
 
+/** Starts the drain of a spool. Throws AlreadyRunning; what is wrong with it refuses the run itself (`result`). */
+export async function startDrain(
+  client: Client,
+  request: DrainRequest,
+  { name, dryRun }: { readonly name: string; readonly dryRun: boolean },
+): Promise<ReplayHandle & { readonly runId: string }> {
+  const workflowId = messages.drainWorkflowId(name, dryRun);
+  try {
+    const started = await timed(client, callMs, () =>
+      client.workflow.start<typeof drainSpool>(messages.drainType, {
+        taskQueue: messages.taskQueue,
+        workflowId,
+        workflowIdConflictPolicy: 'FAIL',
+        workflowTaskTimeout,
+        args: [request],
+        staticSummary: `drain of the spool ${name}`,
+      }),
+    );
+    return { ...replayHandle(client, workflowId), runId: started.firstExecutionRunId };
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) throw new AlreadyRunning(workflowId);
+    throw error;
+  }
+}
+
 /** A replay by its workflow id, whoever started it; the latest run of that id. */
 export function replayHandle(client: Client, id: string): ReplayHandle {
   const handle = client.workflow.getHandle<typeof replayPlan>(id);
@@ -141,6 +170,7 @@ export function replayHandle(client: Client, id: string): ReplayHandle {
       void (await askWorker(() => handle.executeUpdate(messages.decideUpdate, { args: [{ decision }] }))),
     approve: async (approval) =>
       void (await askWorker(() => handle.executeUpdate(messages.approveUpdate, { args: [approval] }))),
+    optionalFailures: () => askWorker(() => handle.query(messages.optionalFailuresQuery)),
     async result(signal) {
       try {
         return completed(await within(client, signal, () => handle.result()));
@@ -194,7 +224,7 @@ export interface ReplayList {
 
 /** Runs of any id, open ones first, newest first. Continue-as-new links count as the one run that they are. */
 export async function listReplays(client: Client, { closedToo, state, limit }: ListOptions): Promise<ReplayList> {
-  const conditions = [`WorkflowType = "${messages.workflowType}"`];
+  const conditions = [`WorkflowType IN ("${messages.workflowType}", "${messages.drainType}")`];
   conditions.push(closedToo ? `ExecutionStatus != "ContinuedAsNew"` : `ExecutionStatus = "Running"`);
   if (state !== null) conditions.push(`${messages.searchAttributes.state.name} = "${state}"`);
   return await timed(client, callMs, async () => {

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { replayWorkflowId, workflowType } from '../workflows/messages.ts';
+import { drainType, replayWorkflowId, workflowType } from '../workflows/messages.ts';
 import { CommandFailure } from './failure.ts';
 import { findReplay, findScheduled, replayHandle, type ReplayHandle, type RunFacts } from './replays.ts';
 
@@ -17,7 +17,7 @@ export async function findByName(client: Client, name: ReplayName): Promise<Foun
   for (const id of ids) {
     const facts = await latestOf(client, id, name.length === 1);
     if (facts === null) continue;
-    if (facts.type !== workflowType) {
+    if (facts.type !== workflowType && facts.type !== drainType) {
       throw new CommandFailure(
         `${id} is a workflow of the type ${facts.type}, not a replay. Replays: replay-stream list --all`,
       );

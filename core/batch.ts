@@ -66,6 +66,8 @@ export function continuesConsumer(pulled: readonly Pulled[], expected: number): 
 export interface Tally {
   readonly written: number;
   readonly duplicate: number;
+  /** Left out by a rule of the target. */
+  readonly skipped: number;
   readonly rejects: readonly Reject[];
 }
 
@@ -76,6 +78,7 @@ export function tallyOutcomes(records: readonly Pulled[], outcomes: readonly Out
   }
   let written = 0;
   let duplicate = 0;
+  let skipped = 0;
   const rejects: Reject[] = [];
   outcomes.forEach((outcome, index) => {
     switch (outcome.kind) {
@@ -85,6 +88,9 @@ export function tallyOutcomes(records: readonly Pulled[], outcomes: readonly Out
       case 'duplicate':
         duplicate++;
         break;
+      case 'skipped':
+        skipped++;
+        break;
       case 'rejected': {
         const { position, timeNanos } = records[index]!;
         const reject = { sequence: position, time: timeNanos.toString(), code: outcome.code };
@@ -93,7 +99,7 @@ export function tallyOutcomes(records: readonly Pulled[], outcomes: readonly Out
       }
     }
   });
-  return { written, duplicate, rejects };
+  return { written, duplicate, skipped, rejects };
 }
 
 /** A whole batch refused for one reason tells of the destination, not of the data. */

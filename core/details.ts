@@ -54,9 +54,19 @@ function howLines({ code }: BlockedBy): string[] {
 
 /** The short Markdown status of a plan for Temporal's UI. Lists only: it does not draw tables. */
 export function detailsMarkdown(description: Description, progress: Progress): string {
-  const { counts, problem } = progress;
-  const lines = [`**${progress.state}**: ${description.plan.stream} → ${description.sink.type}`, '', ...problemLines(problem)];
-  if (progress.approval !== null) return [...lines, ...approvalLines(description, progress.approval)].join('\n');
+  if (progress.approval === null) return workingMarkdown(description.plan.stream, description.sink.type, progress);
+  const lines = headLines(description.plan.stream, description.sink.type, progress);
+  return [...lines, ...approvalLines(description, progress.approval)].join('\n');
+}
+
+function headLines(from: string, into: string, { state, problem }: Progress): string[] {
+  return [`**${state}**: ${from} → ${into}`, '', ...problemLines(problem)];
+}
+
+/** Of a run at work: a plan, or the drain of a spool. */
+export function workingMarkdown(from: string, into: string, progress: Progress): string {
+  const { counts } = progress;
+  const lines = headLines(from, into, progress);
   if (progress.percent !== null) lines.push(`\`${progressBar(progress.percent)}\` ${progress.percent} %`, '');
   lines.push(
     `- written ${counts.written}, duplicate ${counts.duplicate}, rejected ${counts.rejected}, dead-lettered ${counts.dead_lettered}`,

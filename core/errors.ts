@@ -145,6 +145,23 @@ export const faultCatalogue = {
     meaning: 'An environment variable that the target names is not set in the worker.',
     next: 'Set the variable where the worker runs, restart the worker, then resume.',
   },
+  secret_invalid: {
+    kind: 'stop',
+    credential: true,
+    meaning: 'A secret that the target names is set, and has not the form that it must have.',
+    next: 'Set the variable where the worker runs to a secret of that form, restart the worker, then resume.',
+  },
+  // Spools
+  spool_key: {
+    kind: 'stop',
+    meaning: 'The spool holds records that were encrypted with a key that is not named, or is another one by now.',
+    next: 'Name that key in the spool file, under encryption.old_keys, cancel this drain and start it again; nothing is lost meanwhile.',
+  },
+  spool_taken: {
+    kind: 'stop',
+    meaning: 'Another drain works on this spool.',
+    next: 'Find it (replay-stream list); let it finish or cancel it, then resume.',
+  },
   // Ourselves
   step_timeout: {
     kind: 'retry',

@@ -37,3 +37,9 @@ export const planDefaults = {
   max_rejects: 100,
   keep_consumer: false,
 } as const;
+
+export const drainDefaults = {
+  dry_run: true,
+  batch_size: 5_000,
+  max_rejects: planDefaults.max_rejects,
+} as const;

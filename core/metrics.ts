@@ -12,6 +12,12 @@ export const metricCatalogue = {
     meaning:
       'Records by outcome: `written`, `duplicate`, `skipped`, `rejected` when their batch was written, then `dead_lettered`. A batch that is delivered again counts again; the report of a run counts each record once.',
   },
+  replay_child_records_total: {
+    kind: 'counter',
+    labels: ['stream', 'child', 'outcome'],
+    meaning:
+      'Records by child of a fan-out: `written`, `duplicate`, `rejected`, or `failed` where an optional child did not take them.',
+  },
   replay_acknowledged_total: { kind: 'counter', labels: ['stream'], meaning: 'Records whose ACK the server confirmed.' },
   replay_bytes_total: { kind: 'counter', labels: ['stream', 'sink'], meaning: 'Payload bytes pulled.' },
   replay_step_seconds: {

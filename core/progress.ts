@@ -1,4 +1,5 @@
 import type { AwaitedApproval } from './approval.ts';
+import type { ChildTally } from './children.ts';
 import type { FaultCode } from './errors.ts';
 import type { Reject } from './record.ts';
 
@@ -26,7 +27,7 @@ export interface Counts {
   readonly written: number;
   /** The sink had them already. */
   readonly duplicate: number;
-  /** Redelivered below the cursor: settled before, only ACKed again. */
+  /** Redelivered below the cursor and settled before, or left out by a rule of the target: only ACKed. */
   readonly skipped: number;
   /** Refused by the sink for good. */
   readonly rejected: number;
@@ -88,6 +89,8 @@ export interface Progress {
   readonly secondsLeft: number | null;
   /** What awaits an approval; null: nothing does. */
   readonly approval: AwaitedApproval | null;
+  /** Of a fan-out. */
+  readonly children?: readonly ChildTally[];
   /** The last ones, or those that block the plan; at most 20. */
   readonly rejects: readonly Reject[];
 }

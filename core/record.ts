@@ -22,6 +22,8 @@ export interface ReplayRecord {
 export type Outcome =
   | { readonly kind: 'written' }
   | { readonly kind: 'duplicate' }
+  /** Left out by a rule of the target: acknowledged, and nothing more. */
+  | { readonly kind: 'skipped' }
   | { readonly kind: 'rejected'; readonly code: RejectCode; readonly field?: string };
 
 /** A record the sink refused for good. Compact: it travels through workflow history. */
@@ -44,6 +46,7 @@ export const rejectCatalogue = {
   value_missing: 'A column that must not be null has no value in this record.',
   constraint_failed: 'A check or foreign-key constraint of the destination refused the record.',
   key_missing: 'The record has no usable idempotency key.',
+  no_route: 'No child of the fan-out takes the subject of the record.',
   key_conflict: 'Another record already holds this idempotency key.',
 } as const satisfies Record<string, string>;
 export type RejectCode = keyof typeof rejectCatalogue;

@@ -1,4 +1,5 @@
 import type { Approved } from './approval.ts';
+import type { ChildTally } from './children.ts';
 import type { Description } from './description.ts';
 import type { Counts, ReplayState } from './progress.ts';
 import type { Reject } from './record.ts';
@@ -40,6 +41,8 @@ export interface Report {
     readonly dead_letter: boolean;
   };
   readonly counts: Counts;
+  /** Of a fan-out: counts by child, and what optional ones still miss. */
+  readonly children?: readonly ChildTally[];
   readonly range: {
     readonly incarnation: string;
     readonly first: number;

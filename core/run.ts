@@ -1,4 +1,5 @@
 import type { Approved } from './approval.ts';
+import { addTallies, type ChildTally } from './children.ts';
 import type { Owner } from './consumer.ts';
 import type { Description } from './description.ts';
 import type { FaultCode } from './errors.ts';
@@ -58,6 +59,8 @@ export interface RunState {
   /** Settled records that were counted when the run was described. */
   counted: number;
   counts: Counts;
+  /** Of a fan-out; absent before its first batch. */
+  children?: readonly ChildTally[];
   rejectsAllowed: number;
   /** Set by `resume` while blocked by drift: the next batch may be refused as a whole. */
   driftAccepted: boolean;
@@ -226,6 +229,7 @@ export function noteDelivered(run: RunState, { acknowledged, putBack, earlier }:
       write_ms: batch.writeMs,
     });
   }
+  noteChildren(run, earlier.children);
   run.counts = addCounts(run.counts, { acked: earlier.acknowledged.acked });
   run.deferred += earlier.acknowledged.deferred;
   run.cursor = earlier.cursor;
@@ -234,6 +238,10 @@ export function noteDelivered(run: RunState, { acknowledged, putBack, earlier }:
     earlier.batches.reduce((sum, { written, duplicate }) => sum + written + duplicate, 0),
     nowMs,
   );
+}
+
+function noteChildren(run: RunState, tallies: readonly ChildTally[] | undefined): void {
+  if (tallies !== undefined) run.children = addTallies(run.children ?? [], tallies);
 }
 
 /** What stands between a delivered batch and its dead letters; null: nothing. */
@@ -292,6 +300,7 @@ export function settle(run: RunState, delivery: Delivery, letters: DeadLettered,
     bytes: delivery.bytes,
   });
   run.settled += records;
+  noteChildren(run, delivery.children);
   run.counted += delivery.counted;
   run.rejectsAllowed -= sorted.undecided.length;
   run.driftAccepted = false;
@@ -430,6 +439,7 @@ export function progress(run: RunState, { state, problem, ratePerSecond }: Situa
     percent: ended ? 100 : position.percent,
     secondsLeft: ended ? 0 : position.secondsLeft,
     approval: null,
+    ...(run.children === undefined ? {} : { children: run.children }),
     rejects: run.rejects.slice(-progressRejectsMax),
   };
 }
@@ -455,6 +465,7 @@ export function report(run: RunState, state: ReplayState, reason: StopReason | n
     approval: run.approval ?? null,
     sink: sinkSummary(run.description),
     counts: run.counts,
+    ...(run.children === undefined ? {} : { children: run.children }),
     range: {
       incarnation: range.incarnation,
       first: range.first,

@@ -107,7 +107,9 @@ export function describeFields(schema: z.ZodType, at: Path = []): FieldDescripti
     const described = describeField(field, [...at, key]);
     return [described, ...(described.secret ? [] : describeFields(field, described.path))];
   });
-  return [...fields, ...chosen.flatMap((value) => describeFields(value, [...at, 'NAME']))];
+  const ofChosen = (value: z.ZodType, path: Path) =>
+    isSecret(value) ? [describeField(value, path)] : describeFields(value, path);
+  return [...fields, ...chosen.flatMap((value) => ofChosen(value, [...at, 'NAME']))];
 }
 
 function describeField(field: z.ZodType, path: Path): FieldDescription {

@@ -1,3 +1,4 @@
+import type { ChildTally } from './children.ts';
 import type { Owner } from './consumer.ts';
 import type { Reject } from './record.ts';
 import type { Report } from './report.ts';
@@ -78,6 +79,8 @@ export interface Delivery {
   readonly written: number;
   readonly duplicate: number;
   readonly skipped: number;
+  /** By child, of a fan-out. */
+  readonly children?: readonly ChildTally[];
   /** Payload bytes pulled. */
   readonly bytes: number;
   /** At most the rest of the budget plus one. */
@@ -108,6 +111,8 @@ export interface EarlierBatches {
   readonly acknowledged: Acknowledged;
   /** Next unsettled sequence after them. */
   readonly cursor: number;
+  /** Of a fan-out: all of them together. */
+  readonly children?: readonly ChildTally[];
   readonly batches: readonly EarlierBatch[];
 }
 

@@ -93,7 +93,7 @@ export function parseTarget(document: unknown, specs: readonly SinkSpec[]): Pars
     key_conflicts: frame.value.idempotency?.key_conflicts ?? 'reject',
   } as const;
   const spec = specs.find((candidate) => candidate.type === sink.value.type);
-  const together = spec?.problems?.(sink.value, idempotency) ?? [];
+  const together = spec === undefined ? [] : problemsTogether(spec, sink.value, { idempotency, specs });
   if (together.length > 0) return { ok: false, problems: boundedProblems(together) };
   return {
     ok: true,
@@ -158,7 +158,48 @@ function parseSink(sink: unknown, specs: readonly SinkSpec[]): Parsed<ReplayTarg
     return refused(['sink', 'type'], `expected ${oneOf}, got ${shown(type)}${meant}`);
   }
   const checked = checkSchema(spec.config, sink, { at: ['sink'], echo: false });
-  return checked.ok ? { ok: true, value: checked.value as ReplayTarget['sink'] } : checked;
+  if (!checked.ok) return checked;
+  const value = checked.value as ReplayTarget['sink'];
+  return spec.fansOut === true ? parseChildren(value, specs) : { ok: true, value };
+}
+
+type Children = Readonly<Record<string, { readonly sink: unknown } & Readonly<Record<string, unknown>>>>;
+
+/** Each child by the schema of its own sink, defaults filled in. */
+function parseChildren(sink: ReplayTarget['sink'], specs: readonly SinkSpec[]): Parsed<ReplayTarget['sink']> {
+  const leaves = specs.filter((spec) => spec.fansOut !== true);
+  const problems: Problem[] = [];
+  const sinks = Object.entries(sink['sinks'] as Children).map(([name, child]) => {
+    const parsed = parseSink(child.sink, leaves);
+    if (!parsed.ok) problems.push(...parsed.problems.map((problem) => inChild(name, problem)));
+    return [name, parsed.ok ? { ...child, sink: parsed.value } : child] as const;
+  });
+  if (problems.length > 0) return { ok: false, problems: boundedProblems(problems) };
+  return { ok: true, value: { ...sink, sinks: Object.fromEntries(sinks) } };
+}
+
+function inChild(name: string, { path, message }: Problem): Problem {
+  return { path: path.replace(/^sink/, `sink.sinks.${name}.sink`), message };
+}
+
+/** Rules between the fields of a sink, and of each of its children, and with the idempotency of the target. */
+function problemsTogether(
+  spec: SinkSpec,
+  sink: ReplayTarget['sink'],
+  { idempotency, specs }: { readonly idempotency: ReplayTarget['idempotency']; readonly specs: readonly SinkSpec[] },
+): readonly Problem[] {
+  const own = spec.problems?.(sink, idempotency) ?? [];
+  if (spec.fansOut !== true) return own;
+  const ofChildren = Object.entries(sink['sinks'] as Children).flatMap(([name, child]) => {
+    const leaf = child.sink as ReplayTarget['sink'];
+    const leafSpec = specs.find(({ type }) => type === leaf.type)!;
+    const problems = (leafSpec.problems?.(leaf, idempotency) ?? []).map((problem) => inChild(name, problem));
+    if (leafSpec.keys.includes(idempotency.key)) return problems;
+    const honoured = anyOf(leafSpec.keys.map((key) => JSON.stringify(key)));
+    const message = `the child "${name}" (${leaf.type}) cannot honour ${shown(idempotency.key)}; expected ${honoured}`;
+    return [...problems, problemAt(['idempotency', 'key'], message)];
+  });
+  return [...own, ...ofChildren];
 }
 
 /** Rules between fields, on the values as given: zod skips such rules as soon as one field has a wrong type. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Msg } from 'nats';
 import { ReplayFault } from '../core/errors.ts';
+import type { ReplayRecord } from '../core/record.ts';
 import { formatTime } from '../core/time.ts';
 import { callApiOrThrow } from './api.ts';
 import { apiCode, faultOfApi, faultOfClient, isNoResponders, type ApiError } from './faults.ts';
@@ -44,12 +45,7 @@ export async function publishDeadLetter(
   letter: DeadLetter,
   signal: AbortSignal,
 ): Promise<{ duplicate: boolean; body: LetterBody }> {
-  const { source, reject } = letter;
-  const [stored] = await Promise.all([
-    readStored(link, source.stream, reject.sequence, signal),
-    checkIncarnation(link, source.stream, source.incarnation, signal),
-  ]);
-  const original = stored !== null && stored.timeNanos === BigInt(reject.time) ? stored : null;
+  const original = letter.record === undefined ? await readOriginal(link, letter, signal) : asStored(letter.record);
   const payloadMax = link.nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
   for (const form of letterForms(letter, original)) {
     if (form.headerBlock.length > headerBlockBytesMax || form.headerBlock.length + form.payload.length > payloadMax) continue;
@@ -58,6 +54,26 @@ export async function publishDeadLetter(
     if (!isTooLarge(ack.error)) throw refusedFault(ack.error);
   }
   throw new ReplayFault('dead_letter_refused', 'even without body and original headers the message is too large for it');
+}
+
+/** null when the message is gone by now, or another one. */
+async function readOriginal(link: Link, { source, reject }: DeadLetter, signal: AbortSignal): Promise<StoredMessage | null> {
+  const [stored] = await Promise.all([
+    readStored(link, source.stream, reject.sequence, signal),
+    checkIncarnation(link, source.stream, source.incarnation, signal),
+  ]);
+  return stored !== null && stored.timeNanos === BigInt(reject.time) ? stored : null;
+}
+
+function asStored({ sequence, timeNanos, subject, headers, payload }: ReplayRecord): StoredMessage {
+  const lines = [...headers].flatMap(([name, values]) => values.map((value) => `${name}: ${value}${lineEnd}`));
+  return {
+    sequence: Number(sequence),
+    timeNanos,
+    subject,
+    headerBlock: lines.length === 0 ? empty : Buffer.from(firstLine + lines.join('') + lineEnd),
+    body: Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength),
+  };
 }
 
 /** From the whole letter to the barest one; each is tried when the one before is too large. */

@@ -158,6 +158,8 @@ export interface DeadLetter {
   readonly plan: string;
   readonly run: string;
   readonly attempt: number;
+  /** The refused record itself, where the stream is not asked for it. */
+  readonly record?: ReplayRecord;
 }
 
 /** One source for a connection: it serves any number of replays at a time. Takes the settings of the connection as options. */

@@ -3,10 +3,13 @@ import type { Problem } from '../core/problems.ts';
 import type { IdempotencyKey } from '../core/record.ts';
 import type { Idempotency } from './sql/columns.ts';
 import type { Sink, SinkContext } from './sink.ts';
+import type { SpoolDrain } from './spool-drain.ts';
+import { fanOutSpec } from './fan-out/config.ts';
 import { fileSpec } from './file/config.ts';
 import { jetstreamSpec } from './jetstream/config.ts';
 import { mysqlSpec } from './mysql/config.ts';
 import { oracleSpec } from './oracle/config.ts';
+import { spoolSpec } from './spool/config.ts';
 
 /** Describes a sink type without loading its driver: what CLI, docs and plan checks need. */
 export interface SinkSpec {
@@ -30,18 +33,30 @@ export interface SinkSpec {
   readonly hosts?: (sink: Readonly<Record<string, unknown>>) => readonly string[];
   /** The streams that a configuration writes into: a plan must not read them. Absent: none. */
   readonly streams?: (sink: Readonly<Record<string, unknown>>) => readonly string[];
+  /** Its configuration has children, each a sink of its own at `sinks.NAME.sink`. */
+  readonly fansOut?: true;
   /** Loads the driver; `config` has passed the schema above. */
   load(): Promise<(config: never, context: SinkContext) => Sink>;
+  /** For a sink that only keeps records for a while: what takes them out again. Absent: it cannot be drained. */
+  readonly loadDrain?: () => Promise<(config: never, context: Pick<SinkContext, 'dataRoot' | 'secret' | 'log'>) => SpoolDrain>;
 }
 
 /** The one list of destinations. Order: as the reference page shows them. */
-export const sinkSpecs: readonly SinkSpec[] = [fileSpec, mysqlSpec, oracleSpec, jetstreamSpec];
+export const sinkSpecs: readonly SinkSpec[] = [fileSpec, mysqlSpec, oracleSpec, spoolSpec, jetstreamSpec, fanOutSpec];
 
 export function findSinkSpec(type: string): SinkSpec | undefined {
   return sinkSpecs.find((spec) => spec.type === type);
 }
 
+type SinkObject = { readonly type: string } & Readonly<Record<string, unknown>>;
+
+/** This `sink` object of a target, or its children where it has some. */
+export function leavesOf(sink: SinkObject): readonly SinkObject[] {
+  if (findSinkSpec(sink.type)?.fansOut !== true) return [sink];
+  return Object.values(sink['sinks'] as Readonly<Record<string, { readonly sink: SinkObject }>>).map((child) => child.sink);
+}
+
 /** The streams that this `sink` object of a target writes into. */
-export function streamsWritten(sink: { readonly type: string } & Readonly<Record<string, unknown>>): readonly string[] {
-  return findSinkSpec(sink.type)?.streams?.(sink) ?? [];
+export function streamsWritten(sink: SinkObject): readonly string[] {
+  return leavesOf(sink).flatMap((leaf) => findSinkSpec(leaf.type)?.streams?.(leaf) ?? []);
 }

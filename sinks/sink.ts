@@ -1,3 +1,4 @@
+import type { ChildTally } from '../core/children.ts';
 import type { IdempotencyKey, Outcome, ReplayRecord } from '../core/record.ts';
 import type { StreamWriter } from '../jetstream/stream-writer.ts';
 
@@ -20,6 +21,8 @@ export interface Sink {
    * rejects as soon as it safely can and leaves a state in which the same batch can be written again.
    */
   write(batch: readonly ReplayRecord[], signal: AbortSignal): Promise<readonly Outcome[]>;
+  /** Of a sink with children: what became of the last batch in each. */
+  childTallies?(): readonly ChildTally[];
   /** Read-only look at the destination. Findings say what to do; throws a ReplayFault when it cannot look. */
   probe(signal: AbortSignal): Promise<readonly Finding[]>;
   /** Never throws for work already durable; first error wins. */
@@ -62,6 +65,8 @@ export interface SinkContext {
   /** Resolves a secret by the name of its environment variable; throws ReplayFault('secret_missing'). */
   readonly secret: (name: string) => string;
   readonly log: SinkLog;
+  /** Builds the sink of a child, not opened, from the `sink` object that stands in the configuration. */
+  readonly child?: (sink: Readonly<Record<string, unknown>>, use: { readonly begun: boolean }) => Promise<Sink>;
   /** The worker's own connection to NATS, for sinks that write into a stream. Absent: this worker has none to give. */
   readonly streams?: StreamWriter;
 }

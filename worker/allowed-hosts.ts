@@ -1,6 +1,6 @@
 import type { Problem } from '../core/problems.ts';
 import type { ReplayTarget } from '../core/target.ts';
-import { findSinkSpec } from '../sinks/registry.ts';
+import { findSinkSpec, leavesOf } from '../sinks/registry.ts';
 import type { SinkSpec } from '../sinks/registry.ts';
 
 type HostsOf = Pick<SinkSpec, 'hosts'>;
@@ -12,10 +12,11 @@ type HostsOf = Pick<SinkSpec, 'hosts'>;
 export function hostProblems(
   sink: ReplayTarget['sink'],
   allowed: readonly string[] | null,
-  spec: HostsOf | undefined = findSinkSpec(sink.type),
+  specOf: (type: string) => HostsOf | undefined = findSinkSpec,
 ): Problem[] {
   if (allowed === null) return [];
-  return (spec?.hosts?.(sink) ?? [])
+  return leavesOf(sink)
+    .flatMap((leaf) => specOf(leaf.type)?.hosts?.(leaf) ?? [])
     .filter((host) => !allowed.some((entry) => isAllowed(entry, host)))
     .map((host) => ({
       path: 'sink',

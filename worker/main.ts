@@ -20,6 +20,7 @@ import { startGauges } from './gauges.ts';
 import { createRuns } from './runs.ts';
 import { createSecrets } from './secrets.ts';
 import { createSinkPool } from './sink-pool.ts';
+import { createSpools } from './spools.ts';
 import { createTargets } from './targets.ts';
 
 /** How long a stopping worker lets its steps finish before it aborts them. */
@@ -96,6 +97,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
           wrapDeps({
             source: createSource(nats, options.nats),
             sinks: pool,
+            spools: createSpools({ dataRoot: settings.dataRoot, secret: createSecrets(options.env), log }),
             targets: createTargets(settings.targetsFolder, pool, settings.allowedHosts),
             runs: createRuns(client),
             reports: createReportFolder(settings.reportRoot),

@@ -1,5 +1,6 @@
 import type { BorrowedSink, SinkProvider, SinkUse } from '../activities/deps.ts';
 import { ReplayFault } from '../core/errors.ts';
+import type { ReplayTarget } from '../core/target.ts';
 import { findSinkSpec } from '../sinks/registry.ts';
 import { hostProblems } from './allowed-hosts.ts';
 import type { Sink, SinkContext } from '../sinks/sink.ts';
@@ -20,7 +21,7 @@ export interface SinkPool extends SinkProvider {
 
 /** Keeps the sink of each run open between its batches; hands one instance to one caller at a time. */
 export function createSinkPool(
-  context: Omit<SinkContext, 'plan' | 'run' | 'begun' | 'idempotency'>,
+  context: Omit<SinkContext, 'plan' | 'run' | 'begun' | 'idempotency' | 'child'>,
   allowedHosts: readonly string[] | null = null,
 ): SinkPool {
   const idle = new Map<string, Pooled>();
@@ -32,7 +33,14 @@ export function createSinkPool(
     const [problem] = hostProblems(target.sink, allowedHosts);
     if (problem !== undefined) throw new ReplayFault('sink_denied', 'the host of the target is not in REPLAY_ALLOWED_HOSTS');
     const create = await spec.load();
-    return create(target.sink as never, { ...context, plan, run, begun, idempotency: target.idempotency });
+    return create(target.sink as never, {
+      ...context,
+      plan,
+      run,
+      begun,
+      idempotency: target.idempotency,
+      child: (sink, own) => build({ target: { ...target, sink: sink as ReplayTarget['sink'] }, plan, run, begun: own.begun }),
+    });
   }
 
   function take(key: string): Sink | undefined {

@@ -4,7 +4,7 @@ import type { Targets } from '../activities/deps.ts';
 import type { Parsed } from '../core/problems.ts';
 import { parseTarget, parseTargetBytes, type ReplayTarget } from '../core/target.ts';
 import { isCertified } from '../sinks/certification.ts';
-import { findSinkSpec, sinkSpecs, streamsWritten } from '../sinks/registry.ts';
+import { findSinkSpec, leavesOf, sinkSpecs, streamsWritten } from '../sinks/registry.ts';
 import { hostProblems } from './allowed-hosts.ts';
 import type { SinkPool } from './sink-pool.ts';
 
@@ -19,14 +19,16 @@ export function createTargets(folder: string, pool: SinkPool, allowedHosts: read
       const problems = parsed.ok ? hostProblems(parsed.value.sink, allowedHosts) : [];
       return problems.length > 0 ? { ok: false, problems } : parsed;
     },
-    isCertified: (sink) => {
-      const spec = findSinkSpec(sink.type);
-      return spec !== undefined && isCertified(spec, sink);
-    },
-    isLocal: (type) => findSinkSpec(type)?.local ?? false,
+    uncertified: (sink) => [sink, ...leavesOf(sink)].find((one) => !certified(one))?.type ?? null,
+    isLocal: (sink) => leavesOf(sink).some(({ type }) => findSinkSpec(type)?.local ?? false),
     streamsWritten,
     unopened: (use) => pool.build(use),
   };
+}
+
+function certified(sink: ReplayTarget['sink']): boolean {
+  const spec = findSinkSpec(sink.type);
+  return spec !== undefined && isCertified(spec, sink);
 }
 
 async function readNamed(folder: string, name: string): Promise<Parsed<ReplayTarget>> {

@@ -14,14 +14,15 @@ const shortRetries: ActivityOptions = {
  * Moves records. A heartbeat every second tells a lost worker within five; the write itself may take long, so the limit of one
  * attempt only catches what heartbeats cannot.
  */
-export const { deliverBatch, deadLetter, acknowledge } = proxyActivities<Activities>({
-  ...shortRetries,
-  startToCloseTimeout: '1 hour',
-  heartbeatTimeout: '5s',
-});
+export const { deliverBatch, deadLetter, acknowledge, drainBatch, drainDeadLetters, removeDrained } =
+  proxyActivities<Activities>({
+    ...shortRetries,
+    startToCloseTimeout: '1 hour',
+    heartbeatTimeout: '5s',
+  });
 
 /** Asks and tidies up: short, no heartbeat needed. */
-export const { describeStream, rehearse, closeRun, requestCancel, probeTarget } = proxyActivities<Activities>({
+export const { describeStream, rehearse, closeRun, requestCancel, probeTarget, describeSpool } = proxyActivities<Activities>({
   ...shortRetries,
   startToCloseTimeout: '30s',
 });

@@ -1,2 +1,3 @@
 export { replayPlan } from './replay-plan.ts';
 export { checkTarget } from './check-target.ts';
+export { drainSpool } from './drain-spool.ts';

@@ -1,13 +1,18 @@
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { Approval, Approved } from '../core/approval.ts';
+import type { ChildTally } from '../core/children.ts';
+import type { ReplayPlan } from '../core/plan.ts';
 import type { Progress } from '../core/progress.ts';
 import type { Report } from '../core/report.ts';
 import type { Decision } from '../core/run.ts';
+import type { ReplayTarget } from '../core/target.ts';
 
 /** What others say to a running replay. Names are fixed: the Temporal CLI and UI use them too. */
 
 export const workflowType = 'replayPlan';
+/** The drain of a spool: takes the same signals, updates and queries. */
+export const drainType = 'drainSpool';
 export const taskQueue = 'durable-replay';
 
 /** Who asked and why; both optional, so that the signals work with no input at all. */
@@ -35,6 +40,14 @@ export const decideUpdate = defineUpdate<Decide, [Decide]>('decide');
 export const approveUpdate = defineUpdate<Approved, [Approval]>('approve');
 
 export const progressQuery = defineQuery<Progress>('progress');
+/** What optional children of a fan-out still miss, and with what plan and target it is brought. */
+export interface OptionalFailures {
+  readonly plan: ReplayPlan;
+  readonly target: ReplayTarget;
+  readonly incarnation: string;
+  readonly children: readonly ChildTally[];
+}
+export const optionalFailuresQuery = defineQuery<OptionalFailures | null>('optionalFailures');
 export const reportQuery = defineQuery<Report | null>('report');
 
 /** Failure types of a closed run: what the CLI turns into its exit status. */
@@ -56,4 +69,8 @@ export function replayWorkflowId(plan: {
   readonly dry_run: boolean;
 }): string {
   return `${plan.dry_run ? 'replay-dry' : 'replay'}:${plan.stream}:${plan.durable_consumer}`;
+}
+
+export function drainWorkflowId(spool: string, dryRun: boolean): string {
+  return `${dryRun ? 'spool-drain-dry' : 'spool-drain'}:${spool}`;
 }

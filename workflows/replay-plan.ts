@@ -28,7 +28,14 @@ import { lastSuccessOf } from '../core/window.ts';
 import { acknowledge, closeRun, deadLetter, deliverBatch, describeStream, rehearse, writeReport } from './activities.ts';
 import { createApprovalDesk, handleApproval, untilApproved, type ApprovalDesk } from './approval.ts';
 import { createControl, enter, handleMessages, healed, unblock, untilDecided, whilePaused, type Control } from './control.ts';
-import { progressQuery, refusedFailure, reportQuery, searchAttributes } from './messages.ts';
+import {
+  progressQuery,
+  refusedFailure,
+  reportQuery,
+  searchAttributes,
+  optionalFailuresQuery,
+  type OptionalFailures,
+} from './messages.ts';
 
 /** After a cancellation: how long dead letters, ACKs and the durable may take to be settled. */
 const cleanupMsMax = 60_000;
@@ -385,11 +392,19 @@ function handleQueries(link: Link): void {
   setHandler(progressQuery, () => progressOf(link), {
     description: 'State, problem and what to do about it, counts, cursor, rate, percent, time left. No input.',
   });
+  setHandler(optionalFailuresQuery, () => (link.run === null ? null : optionalFailuresOf(link.run)), {
+    description: 'What optional children of a fan-out still miss, with plan and target. No input.',
+  });
   setHandler(
     reportQuery,
     () => (link.run === null ? null : runs.report(link.run, link.control.state, link.stopReason, Date.now())),
     { description: 'The report as it stands; final once the run has ended. No input.' },
   );
+}
+
+function optionalFailuresOf({ description, children = [] }: RunState): OptionalFailures {
+  const { plan, target, range } = description;
+  return { plan, target, incarnation: range.incarnation, children: children.filter(({ missing }) => missing.length > 0) };
 }
 
 function progressOf({ control, run, objected, desk }: Link): Progress {

@@ -1,9 +1,10 @@
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ReplayFault } from '../../core/errors.ts';
-import { CREATE, FILE_MODE, isThere, listIndex, unlessMissing } from './directory.ts';
+import { errnoOf } from '../disk/faults.ts';
+import { CREATE, FILE_MODE, isThere, unlessMissing } from '../disk/folders.ts';
+import { listIndex } from './directory.ts';
 import type { Directory } from './directory.ts';
-import { errnoOf } from './faults.ts';
 import { claimName, EPOCH_MAX } from './names.ts';
 
 /** The right to write as one epoch, until somebody claims a higher one. */

@@ -1,18 +1,15 @@
 import { z } from 'zod';
-import { ruledText } from '../../core/schema.ts';
+import { directorySchema } from '../disk/directory-schema.ts';
 import type { SinkSpec } from '../registry.ts';
 
 const SEGMENT_BYTES_DEFAULT = 134_217_728;
 const SEGMENT_BYTES_MIN = 65_536;
 const SEGMENT_BYTES_MAX = 1_099_511_627_776;
 const RECORD_BYTES_MAX = 1_073_741_824;
-/** What file systems allow for one name, in bytes of UTF-8. */
-const NAME_BYTES_MAX = 255;
-const DIRECTORY_BYTES_MAX = 1_024;
 
 export const fileConfigSchema = z.strictObject({
   type: z.literal('file').meta({ description: 'Append-only segments of JSON lines in a directory.', examples: ['file'] }),
-  directory: ruledText(directoryProblem).meta({
+  directory: directorySchema.meta({
     description:
       'Directory of the segments, below the data root of the worker; made when it is missing. Plans that name the same directory share its index: a record is written once, whichever plan brings it.',
     expected: 'a directory relative to the data root, such as orders/2026-05',
@@ -55,29 +52,6 @@ export const fileConfigSchema = z.strictObject({
     }),
 });
 export type FileConfig = z.output<typeof fileConfigSchema>;
-
-function directoryProblem(directory: string): string | undefined {
-  const wrong = directoryFault(directory);
-  return wrong && `${wrong}; expected a directory relative to the data root, such as orders/2026-05`;
-}
-
-function directoryFault(directory: string): string | undefined {
-  if (directory === '') return 'is empty';
-  if (directory.startsWith('/')) return 'is absolute';
-  if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\\]/u.test(directory)) return 'has a control character or a backslash';
-  if (utf8Bytes(directory) > DIRECTORY_BYTES_MAX) return `is longer than ${DIRECTORY_BYTES_MAX} bytes`;
-  for (const name of directory.split('/')) {
-    if (name === '') return 'has an empty part';
-    if (name.startsWith('.')) return 'has a part that begins with a dot';
-    if (name.trim() !== name) return 'has a part that begins or ends with a space';
-    if (utf8Bytes(name) > NAME_BYTES_MAX) return `has a part longer than ${NAME_BYTES_MAX} bytes`;
-  }
-  return undefined;
-}
-
-function utf8Bytes(text: string): number {
-  return new TextEncoder().encode(text).length;
-}
 
 export const fileSpec: SinkSpec = {
   type: 'file',

@@ -4,16 +4,19 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { ReplayFault } from '../../core/errors.ts';
 import type { Outcome, ReplayRecord } from '../../core/record.ts';
+import { asFault } from '../disk/faults.ts';
+import type { Files } from '../disk/folders.ts';
+import { probeDirectory } from '../disk/probe.ts';
+import { unlessAborted } from '../disk/unless-aborted.ts';
 import type { Finding, Sink, SinkCapabilities, SinkContext } from '../sink.ts';
 import { Fenced } from './claim.ts';
 import type { FileConfig } from './config.ts';
 import { openDirectory } from './directory.ts';
-import type { Directory, Files } from './directory.ts';
+import type { Directory } from './directory.ts';
 import { openEpoch } from './epoch.ts';
 import type { Epoch } from './epoch.ts';
-import { asFault } from './faults.ts';
 import { formatLines } from './format.ts';
-import { probeDirectory } from './probe.ts';
+import { probeContent } from './probe.ts';
 import { sortOut } from './sort-out.ts';
 
 const BATCH_RECORDS_MAX = 10_000;
@@ -63,7 +66,8 @@ class FileSink implements Sink {
   async probe(signal: AbortSignal): Promise<readonly Finding[]> {
     signal.throwIfAborted();
     try {
-      return await probeDirectory({ root: this.#context.dataRoot, directory: this.#config.directory });
+      const place = { root: this.#context.dataRoot, directory: this.#config.directory };
+      return await probeDirectory(place, async (path) => [await probeContent(path)]);
     } catch (error) {
       throw asFault(error);
     }
@@ -139,22 +143,4 @@ class FileSink implements Sink {
 
 function pauseMs(attempts: number): number {
   return Math.random() * Math.min(FENCED_PAUSE_MS_MAX, FENCED_PAUSE_MS_FIRST * 2 ** attempts);
-}
-
-/** A file system that hangs must not hold up a cancel: what is on its way is left to finish, or to be taken over. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = deferred();
-  const abort = () => reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([promise, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
-}
-
-function deferred(): { promise: Promise<never>; reject: (reason: unknown) => void } {
-  let reject!: (reason: unknown) => void;
-  const promise = new Promise<never>((_, rejectPromise) => (reject = rejectPromise));
-  return { promise, reject };
 }

@@ -1,9 +1,10 @@
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { append, CREATE, FILE_MODE, isThere, READ, syncFolder, unlessMissing, withHandle } from '../disk/folders.ts';
 import { assertHeld, CLAIMS_KEPT, Fenced } from './claim.ts';
 import type { Claim } from './claim.ts';
-import { append, CREATE, FILE_MODE, isThere, listIndex, READ, syncFolder, unlessMissing, withHandle } from './directory.ts';
+import { listIndex } from './directory.ts';
 import type { Directory } from './directory.ts';
 import { applyEntry, encodeCheckpoint, JournalCorrupt, parseJournal } from './journal.ts';
 import type { Batch, Cut, Journal } from './journal.ts';

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ReplayFault } from '../../core/errors.ts';
 import type { Outcome, RejectCode, ReplayRecord } from '../../core/record.ts';
+import { findSinkSpec } from '../../sinks/registry.ts';
 import type { SinkSpec } from '../../sinks/registry.ts';
 import type { Sink, SinkContext, SinkLog } from '../../sinks/sink.ts';
 import { bodies, bytesOf, makeBatch, makeRecord, makeRecordsOf, oddEnvelopes } from './records.ts';
@@ -106,10 +107,28 @@ export class Bench {
     assert.equal(spec.modeOf?.(config) ?? 'default', mode, 'the destination creates targets of its mode');
     const create = (await spec.load()) as unknown as (config: unknown, context: SinkContext) => Sink;
     const note: SinkLog['info'] = (fields, message) => void this.#told.push(fields, message);
-    const context = { ...this.place.surroundings, plan, run: RUN, begun: false, log: { info: note, warn: note } };
+    const context = this.#contextOf({
+      ...this.place.surroundings,
+      plan,
+      run: RUN,
+      begun: false,
+      log: { info: note, warn: note },
+    });
     const sink = create(config, context);
     this.#sinks.push(sink);
     return sink;
+  }
+
+  /** With children, for a sink that has some. */
+  #contextOf(context: SinkContext): SinkContext {
+    return {
+      ...context,
+      async child(sink) {
+        const spec = findSinkSpec(String(sink['type']))!;
+        const create = (await spec.load()) as unknown as (config: unknown, context: SinkContext) => Sink;
+        return create(spec.config.parse(sink), context);
+      },
+    };
   }
 
   async open(fields: Readonly<Record<string, unknown>> = {}, plan = PLAN): Promise<Sink> {

@@ -7,7 +7,7 @@ import { ReplayFault } from '../../../core/errors.ts';
 import type { FaultCode } from '../../../core/errors.ts';
 import type { Outcome } from '../../../core/record.ts';
 import type { FileConfig } from '../../../sinks/file/config.ts';
-import type { Files } from '../../../sinks/file/directory.ts';
+import type { Files } from '../../../sinks/disk/folders.ts';
 import { createFileSink } from '../../../sinks/file/sink.ts';
 import type { Sink, SinkContext } from '../../../sinks/sink.ts';
 import { readSegments } from '../../contract/file-destination.ts';

@@ -1,7 +1,7 @@
 import * as real from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Files } from '../../../sinks/file/directory.ts';
+import type { Files } from '../../../sinks/disk/folders.ts';
 
 /** Numbers from 0 to below 1, the same for the same seed. */
 export function randomFrom(seed: number): () => number {

@@ -54,6 +54,7 @@ test('outcomes are counted one per record, and a wrong number of them is a fault
   expect(tally).toEqual({
     written: 1,
     duplicate: 1,
+    skipped: 0,
     rejects: [{ sequence: 3, time: '3', code: 'value_too_long', field: 'name' }],
   });
   expect(() => tallyOutcomes([record(1)], [])).toThrow(/answered for 0 of 1/);

@@ -281,11 +281,12 @@ export function createWorld(random: Random, size: { readonly last: number; reado
       sinks: { borrow: () => Promise.resolve({ sink, giveBack: () => Promise.resolve() }) },
       targets: {
         resolve: () => Promise.reject(new Error('not simulated')),
-        isCertified: () => true,
+        uncertified: () => null,
         isLocal: () => false,
         streamsWritten: () => [],
         unopened: () => Promise.reject(new Error('not simulated')),
       },
+      spools: { isSpool: () => false, open: () => Promise.reject(new Error('not simulated')) },
       runs: {
         namespace: 'n',
         clusterId: () => Promise.resolve('c'),

@@ -4,7 +4,7 @@ import { hostProblems } from '../../../worker/allowed-hosts.ts';
 
 const spec = { hosts: (sink: Readonly<Record<string, unknown>>) => [String(sink['host'])] };
 const refused = (host: string, allowed: readonly string[] | null): boolean =>
-  hostProblems({ type: 'table', host }, allowed, spec).length > 0;
+  hostProblems({ type: 'table', host }, allowed, () => spec).length > 0;
 
 test('a target reaches only the hosts that the worker allows', () => {
   const allowed = ['db.example.com', '*.internal.example.com'];
