@@ -42,6 +42,9 @@ export async function deadLetters(manager: JetStreamManager, stream: TestStream)
   return [...byId.values()].toSorted((a, b) => a - b);
 }
 
+/** Directory of the file sink; or a way to read the sequences that another sink has stored, in their order. */
+export type Stored = string | (() => Promise<readonly number[]>);
+
 /** Whatever complete lines a killed writer left, in any order. */
 async function rowsAsTheyAre(directory: string): Promise<Set<number>> {
   const rows = new Set<number>();
@@ -58,12 +61,13 @@ async function rowsAsTheyAre(directory: string): Promise<Set<number>> {
 export async function expectNoEarlyAck(
   manager: JetStreamManager,
   stream: TestStream,
-  where: { readonly durable: string; readonly directory: string },
+  where: { readonly durable: string; readonly directory: Stored },
 ): Promise<void> {
   const info = await manager.consumers.info(stream.name, where.durable).catch(() => null);
   if (info === null) return;
   const { ack_floor: floor, delivered, num_ack_pending: pending } = info;
-  const settled = await rowsAsTheyAre(where.directory);
+  const { directory } = where;
+  const settled = typeof directory === 'string' ? await rowsAsTheyAre(directory) : new Set(await directory());
   for (const sequence of await deadLetters(manager, stream)) settled.add(sequence);
   const early = Array.from({ length: floor.stream_seq }, (_, i) => i + 1).filter((sequence) => !settled.has(sequence));
   expect(early).toEqual([]);
@@ -75,11 +79,13 @@ export async function expectNoEarlyAck(
 export async function expectAccounted(
   manager: JetStreamManager,
   stream: TestStream,
-  found: { readonly content: Content; readonly directory: string; readonly report: Report; readonly first?: number },
+  found: { readonly content: Content; readonly directory: Stored; readonly report: Report; readonly first?: number },
 ): Promise<void> {
-  const { content, report } = found;
+  const { content, report, directory } = found;
   const good = Array.from({ length: content.records }, (_, i) => i + 1).filter((n) => !content.bad.includes(n));
-  expect((await readRecords(found.directory)).map(({ sequence }) => sequence)).toEqual(good);
+  const rows =
+    typeof directory === 'string' ? (await readRecords(directory)).map(({ sequence }) => sequence) : await directory();
+  expect(rows).toEqual(good);
   expect(await deadLetters(manager, stream)).toEqual(content.bad);
   const { counts, range } = report;
   const since = found.first ?? 1;
