@@ -8,7 +8,7 @@ import { faultCode, inWords } from '../../support/outcomes.ts';
 
 const fields = { create_table: true };
 const signal = new AbortController().signal;
-const insert = /^INSERT/;
+const insert = { only: /^INSERT/ };
 
 let oracle: TestOracle;
 let listener: Listener;
@@ -102,14 +102,29 @@ describe.skipIf(withoutWire)('faults of the server', () => {
     expect(await count()).toBe(0);
   });
 
-  test('a deadlock begins the transaction again', async () => {
+  test('a deadlock in mid-batch takes back what is in, and begins the transaction again', async () => {
+    const sink = await opened();
+    listener.inject('statement', { number: 60, message: 'deadlock detected' }, { ...insert, at: 2 });
+    const before = listener.calls.rollback;
+    const words = inWords(await sink.write(makeBatch(1, 1_500), signal));
+    expect(new Set(words)).toEqual(new Set(['written']));
+    expect(listener.calls.rollback - before).toBe(1);
+    expect(await count()).toBe(1_500);
+  });
+
+  test('a deadlock that comes again and again is given back to the step', async () => {
     const sink = await opened();
     listener.inject('statement', { number: 60, message: 'deadlock detected' }, insert);
     const before = listener.calls.statement;
     expect(await faultCode(sink.write(makeBatch(1, 5), signal))).toBe('sink_busy');
     expect(listener.calls.statement - before).toBe(3);
-    listener.inject('statement', null);
-    expect(new Set(inWords(await sink.write(makeBatch(1, 5), signal)))).toEqual(new Set(['written']));
+  });
+
+  test('another writer that is quicker with a key: it is looked up, and nothing is written twice', async () => {
+    await opened();
+    await writeOnce(user, makeBatch(1, 5), { fields });
+    const sink = await opened();
+    expect(inWords(await sink.write(makeBatch(4, 4), signal))).toEqual(['duplicate', 'duplicate', 'written', 'written']);
   });
 
   test.each<[string, number, string]>([

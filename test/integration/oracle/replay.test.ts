@@ -96,7 +96,7 @@ describe.skipIf(withoutWire)('a replay into Oracle', () => {
     { timeout: 180_000 },
     async () => {
       const stream = await filled(mixedMessages, 2_000);
-      listener.inject('statement', { number: 1653, message: 'x' }, /^INSERT/);
+      listener.inject('statement', { number: 1653, message: 'x' }, { only: /^INSERT/ });
       const handle = await start(
         request(stream, { table: 'faulty', create_table: true }, { batch_size: 100, rate_limit_per_second: 1_000 }),
       );

@@ -223,6 +223,25 @@ describe.skipIf(withoutOracle)('values', () => {
     });
   });
 
+  test.each(['insert', 'upsert'])('JSON that the database refuses is null in payload_json, in mode %s', async (mode) => {
+    await user.query(
+      `CREATE TABLE ORDERS (ID NUMBER PRIMARY KEY, N NUMBER CHECK (N < 10), DOC CLOB CHECK (DOC NOT LIKE '%refused%'), ${originSql})`,
+    );
+    const fields = { columns: { ...columnsOf('id', 'n'), doc: { field: 'payload_json' }, ...origin }, mode };
+    const write = async (first: number) => {
+      const bodies = ['{"id":1,"n":1}', '{"id":2,"n":2,"why":"refused"}', '{"id":3,"n":99,"why":"refused"}', '{"id":4,"n":99}'];
+      const batch = bodies.map((body, i) => record(first + i, body));
+      return inWords(await writeOnce(user, batch, { fields, idempotency: byId }));
+    };
+    expect(await write(1)).toEqual(['written', 'written', 'constraint_failed', 'constraint_failed']);
+    const again = mode === 'upsert' ? 'written' : 'key_conflict';
+    expect(await write(11)).toEqual([again, again, 'constraint_failed', 'constraint_failed']);
+    expect(await user.query('SELECT ID, DOC FROM ORDERS ORDER BY ID')).toEqual([
+      { ID: '1', DOC: '{"id":1,"n":1}' },
+      { ID: '2', DOC: null },
+    ]);
+  });
+
   test('an upsert of large bodies', async () => {
     await user.query(`CREATE TABLE ORDERS (ID NUMBER PRIMARY KEY, DOC CLOB, BIN BLOB, ${originSql})`);
     const fields = { columns: { ...columnsOf('id', 'doc'), bin: { field: 'payload' }, ...origin }, mode: 'upsert' };

@@ -352,7 +352,9 @@ export function openCalls(socket: Socket, surroundings: Surroundings): void {
 
   const faultAt = (place: FaultPlace, sql: string): Fault | undefined => {
     const found = faults.get(place);
-    return found !== undefined && (found.only === null || found.only.test(sql)) ? found.fault : undefined;
+    if (found === undefined || found.only?.test(sql) === false) return undefined;
+    found.seen++;
+    return found.at === undefined || found.at === found.seen ? found.fault : undefined;
   };
 
   const workOnLob = (reader: TtcReader): Buffer => {

@@ -21,8 +21,8 @@ export interface Listener {
   readonly port: number;
   /** By name of the service. */
   readonly accounts: Map<string, Account>;
-  /** `only`: for statements that match. Happens each time until it is taken back. */
-  inject(place: FaultPlace, fault: Fault | null, only?: RegExp): void;
+  /** Happens each time until it is taken back with null. */
+  inject(place: FaultPlace, fault: Fault | null, when?: FaultTime): void;
   /** Calls since the listener began, by kind: a statement, a step of making a LOB, an end of a transaction. */
   readonly calls: { statement: number; lob: number; commit: number; rollback: number };
   /** Closes every line, as a server that is killed does. */
@@ -35,9 +35,16 @@ export interface ListenerOptions {
   open(service: string, user: string): DatabaseSession;
 }
 
-export interface Injected {
+export interface FaultTime {
+  /** For statements that match. */
+  readonly only?: RegExp;
+  /** Only the n-th time, from 1. */
+  readonly at?: number;
+}
+
+export interface Injected extends FaultTime {
   readonly fault: Fault;
-  readonly only: RegExp | null;
+  seen: number;
 }
 
 export async function startListener({ port = 0, open }: ListenerOptions): Promise<Listener> {
@@ -65,9 +72,9 @@ export async function startListener({ port = 0, open }: ListenerOptions): Promis
     port: (server.address() as { port: number }).port,
     accounts,
     calls,
-    inject(place, fault, only) {
+    inject(place, fault, when) {
       if (fault === null) faults.delete(place);
-      else faults.set(place, { fault, only: only ?? null });
+      else faults.set(place, { ...when, fault, seen: 0 });
     },
     drop,
     async close() {
