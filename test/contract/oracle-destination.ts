@@ -38,7 +38,10 @@ async function createPlace(mode: 'insert' | 'upsert'): Promise<Place> {
     },
     connection: line,
     readBack: () => readTable(user),
-    traces: () => user.query('SELECT OWNER, OBJECT_NAME, OBJECT_TYPE FROM ALL_OBJECTS ORDER BY 1, 2, 3'),
+    traces: () =>
+      user.query(
+        `SELECT OBJECT_NAME, OBJECT_TYPE FROM ALL_OBJECTS WHERE OWNER = '${user.user}' ORDER BY OBJECT_NAME, OBJECT_TYPE`,
+      ),
     async remove() {
       await line.close();
       await user.drop();

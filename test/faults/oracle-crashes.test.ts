@@ -19,7 +19,6 @@ const points: readonly CrashPoint[] = long
   : ['after_pull', 'in_write', 'after_write', 'after_dead_letter', 'after_ack_sent'];
 const recoveries = long ? (['goes on', 'is terminated and started again'] as const) : (['goes on'] as const);
 const cells = points.flatMap((point) => recoveries.map((recovery) => ({ point, recovery })));
-const RECORDS = 60;
 const cellMs = 180_000;
 
 /** The database itself refuses a body that is too long: in characters, since in bytes it might fit. */
@@ -55,12 +54,14 @@ describe.skipIf(withoutOracle)('a worker lost while it writes into Oracle', () =
 async function survives(user: TestUser, point: CrashPoint, recovery: (typeof recoveries)[number]): Promise<void> {
   const place = await newPlace();
   const stream = await addStream(bench.manager);
-  const content = await fillWithBad(bench.nats, stream, RECORDS);
+  // Enough steps for a second link, where that is the point.
+  const links = point === 'first_step_after_continue_as_new';
+  const [records, batch] = links ? [120, 2] : [60, 10];
+  const content = await fillWithBad(bench.nats, stream, records);
   const secret = uniqueName('REPLAY_SECRET').replaceAll('-', '_').toUpperCase();
   process.env[secret] = user.password;
   const sink = { type: 'oracle', ...user.place, password: { env: secret }, table: 'orders', columns };
-  const links = point === 'first_step_after_continue_as_new';
-  const plan = { batch_size: links ? 1 : 10, end_sequence: RECORDS, report_file: `${stream.name}.json`, ...oneBatchAStep };
+  const plan = { batch_size: batch, end_sequence: records, report_file: `${stream.name}.json`, ...oneBatchAStep };
   const request = requestInto(sink, stream, plan);
   const durable = request.plan.replay['durable_consumer'] as string;
   const directory = async () => (await user.query('SELECT SEQ FROM ORDERS ORDER BY SEQ')).map(({ SEQ: seq }) => Number(seq));

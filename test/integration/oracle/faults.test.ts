@@ -176,6 +176,33 @@ describe.skipIf(withoutWire)('faults of the server', () => {
     expect(new Set(inWords(await writeOnce(user, makeBatch(1, 100), { fields })))).toEqual(new Set(['written']));
   });
 
+  const slow: readonly (readonly [Fault, string])[] = [
+    ['hang', 'sink_busy'],
+    ['dead', 'sink_unreachable'],
+  ];
+  // The limit of a call is half a minute.
+  for (const [fault, code] of process.env['REPLAY_TEST_LONG'] === '1' ? slow : []) {
+    test(`a call without an answer ends by itself: ${String(fault)}`, { timeout: 180_000 }, async () => {
+      const sink = await opened();
+      listener.inject('statement', fault, insert);
+      expect(await faultCode(sink.write(makeBatch(1, 5), signal))).toBe(code);
+      listener.inject('statement', null);
+      await sink.close();
+      expect(inWords(await writeOnce(user, makeBatch(1, 1), { fields }))).toEqual(['written']);
+    });
+  }
+
+  test('a server that does not even answer an interrupt does not hold up a cancel', async () => {
+    const sink = await opened();
+    listener.inject('statement', 'dead', insert);
+    const controller = new AbortController();
+    const before = listener.calls.statement;
+    const writing = sink.write(makeBatch(1, 5), controller.signal).catch((error: unknown) => error);
+    while (listener.calls.statement === before) await new Promise((resolve) => setTimeout(resolve, 5));
+    controller.abort(new Error('cancelled'));
+    expect(await writing).toBe(controller.signal.reason);
+  });
+
   test('a key that another session holds is waited for, and settled when that is taken back', async () => {
     const sink = await opened();
     const release = await holdRows(1, 5);

@@ -69,6 +69,7 @@ export function openCalls(socket: Socket, surroundings: Surroundings): void {
   let inTransaction = false;
   /** Since an interrupt, until the line is quiet again: what was asked before gets no answer of its own. */
   let interrupted = false;
+  let dead = false;
   let epoch = 0;
   let queue: Promise<void> = Promise.resolve();
 
@@ -89,12 +90,14 @@ export function openCalls(socket: Socket, surroundings: Surroundings): void {
         });
     },
     interrupt() {
+      if (dead) return;
       interrupted = true;
       epoch++;
       database?.interrupt();
       packets.sendMarker();
     },
     reset() {
+      if (dead) return;
       packets.sendReset();
       if (interrupted) packets.send(errorMessage(INTERRUPTED));
       interrupted = false;
@@ -142,6 +145,7 @@ export function openCalls(socket: Socket, surroundings: Surroundings): void {
   };
 
   const take = async (reader: TtcReader): Promise<void> => {
+    if (dead) return;
     const asked = epoch;
     for (;;) {
       const kind = reader.uint8();
@@ -299,7 +303,8 @@ export function openCalls(socket: Socket, surroundings: Surroundings): void {
     if (interrupted) return;
     calls.statement++;
     const injected = faultAt('statement', cursor.sql);
-    if (injected === 'hang') return;
+    dead ||= injected === 'dead';
+    if (injected === 'hang' || injected === 'dead') return;
     if (injected === 'drop') return void socket.destroy();
     if (typeof injected === 'object') return reply(asked, errorMessage(injected, { cursor: cursor.id }));
     const answer = await database!.run({ sql: cursor.sql, binds: cursor.binds, rows, batchErrors });
@@ -341,7 +346,8 @@ export function openCalls(socket: Socket, surroundings: Surroundings): void {
     if (interrupted) return;
     calls[how]++;
     const injected = faultAt(how, '');
-    if (injected === 'hang') return;
+    dead ||= injected === 'dead';
+    if (injected === 'hang' || injected === 'dead') return;
     if (injected === 'drop') return void socket.destroy();
     if (typeof injected === 'object') return reply(asked, errorMessage(injected));
     const error = (await database?.[how]()) ?? null;

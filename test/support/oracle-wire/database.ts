@@ -53,5 +53,8 @@ export interface DatabaseSession {
   close(): void;
 }
 
-/** Does something else than the database would, once or until it is taken back. `drop` closes the line, `hang` never answers. */
-export type Fault = OracleError | 'drop' | 'hang' | 'drop after';
+/**
+ * Does something else than the database would. `drop` closes the line before, `drop after` after the work was done; `hang`
+ * answers only when it is interrupted, `dead` not even then.
+ */
+export type Fault = OracleError | 'drop' | 'drop after' | 'hang' | 'dead';
