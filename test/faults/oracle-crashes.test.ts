@@ -43,6 +43,7 @@ describe.skipIf(withoutOracle)('a worker lost while it writes into Oracle', () =
       const user = await (await testOracle()).addUser();
       await user.query(tableSql);
       try {
+        expect.hasAssertions();
         await survives(user, point, recovery);
       } finally {
         await user.drop();

@@ -176,13 +176,13 @@ describe.skipIf(withoutWire)('faults of the server', () => {
     expect(new Set(inWords(await writeOnce(user, makeBatch(1, 100), { fields })))).toEqual(new Set(['written']));
   });
 
-  const slow: readonly (readonly [Fault, string])[] = [
+  const slow = [
     ['hang', 'sink_busy'],
     ['dead', 'sink_unreachable'],
-  ];
+  ] as const;
   // The limit of a call is half a minute.
   for (const [fault, code] of process.env['REPLAY_TEST_LONG'] === '1' ? slow : []) {
-    test(`a call without an answer ends by itself: ${String(fault)}`, { timeout: 180_000 }, async () => {
+    test(`a call without an answer ends by itself: ${fault}`, { timeout: 180_000 }, async () => {
       const sink = await opened();
       listener.inject('statement', fault, insert);
       expect(await faultCode(sink.write(makeBatch(1, 5), signal))).toBe(code);
