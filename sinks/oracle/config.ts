@@ -91,7 +91,7 @@ function userProblem(text: string): string | undefined {
   if (text === '') return `is empty; ${expected}`;
   if (text.length > TEXT_CHARACTERS_MAX) return `is too long; ${expected}`;
   if (/[\p{Cc}\p{Cs}\s]/u.test(text)) return `has a space or an unprintable character; ${expected}`;
-  return text.includes('/') ? 'has a slash; the password stands in "password"' : undefined;
+  return text.includes('/') ? 'has a slash; expected the user alone: the password has the field "password"' : undefined;
 }
 
 function folderProblem(folder: string): string | undefined {

@@ -55,10 +55,15 @@ export async function writeBatch(writer: Writer, batch: readonly ReplayRecord[])
       return outcomes;
     } catch (error) {
       // Says nothing about the commit: if its answer was lost, the key settles what happened when the batch comes again.
-      await writer.session.rollback().catch(() => undefined);
+      // A server that gave no answer would give none to this either.
+      if (!isUnanswered(error)) await writer.session.rollback().catch(() => undefined);
       if (!mayRestart(error as DriverError) || attempt >= ATTEMPTS_MAX) throw faultOf(error as DriverError);
     }
   }
+}
+
+function isUnanswered(error: unknown): boolean {
+  return error instanceof ReplayFault && error.code === 'sink_unreachable';
 }
 
 /** Another session was quicker with a key, and has committed. */
