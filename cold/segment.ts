@@ -30,7 +30,7 @@ export interface SegmentRecord {
   readonly partitionKey: string;
   readonly deduplicationKey: string;
   /** A JSON text. */
-  readonly payload: Uint8Array;
+  readonly payloadBytes: Uint8Array;
 }
 
 export interface SegmentPlace extends Span {
@@ -75,9 +75,9 @@ export function encodeSegment(place: SegmentPlace, records: readonly SegmentReco
   return Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), body]);
 }
 
-function recordLine({ offset, appendedAt, partitionKey, deduplicationKey, payload }: SegmentRecord): Buffer {
+function recordLine({ offset, appendedAt, partitionKey, deduplicationKey, payloadBytes }: SegmentRecord): Buffer {
   const keys = Buffer.from(JSON.stringify({ offset, appendedAt, partitionKey, deduplicationKey }).slice(0, -1));
-  const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+  const bytes = Buffer.from(payloadBytes.buffer, payloadBytes.byteOffset, payloadBytes.byteLength);
   // A payload with line breaks would end the line, and must come back byte for byte.
   const isOneLine = !bytes.includes(lineFeed) && !bytes.includes(carriageReturn);
   return isOneLine
@@ -133,12 +133,12 @@ function readRecord(line: Buffer): SegmentRecord {
   const encoded = line.indexOf(base64Field);
   const at = plain < 0 || (encoded >= 0 && encoded < plain) ? encoded : plain;
   if (at < 0) throw corrupt('a record without payload');
-  const keys = JSON.parse(`${line.toString('utf8', 0, at)}}`) as Omit<SegmentRecord, 'payload'>;
-  const payload =
+  const keys = JSON.parse(`${line.toString('utf8', 0, at)}}`) as Omit<SegmentRecord, 'payloadBytes'>;
+  const payloadBytes =
     at === plain
       ? line.subarray(at + payloadField.length, line.length - '}'.length)
       : Buffer.from(line.toString('latin1', at + base64Field.length, line.length - '"}'.length), 'base64');
-  return { ...keys, payload };
+  return { ...keys, payloadBytes };
 }
 
 function corrupt(detail: string): ReplayFault {

@@ -161,6 +161,7 @@ export const faultCatalogue = {
     kind: 'stop',
     meaning: 'Another drain works on this spool.',
     next: 'Find it (replay-stream list); let it finish or cancel it, then resume.',
+  },
   // Cold history of topics
   cold_unavailable: {
     kind: 'retry',

@@ -10,7 +10,7 @@ function record(offset: number, change: Partial<SegmentRecord> = {}): SegmentRec
     appendedAt: '2026-05-01T10:00:00.000000001Z',
     partitionKey: 'user-1',
     deduplicationKey: `d-${offset}`,
-    payload: encoder.encode(`{"id": ${offset}, "price": 1.10}`),
+    payloadBytes: encoder.encode(`{"id": ${offset}, "price": 1.10}`),
     ...change,
   };
 }
@@ -20,7 +20,7 @@ function placeOf(records: readonly SegmentRecord[]): SegmentPlace {
 }
 
 function plain({ records }: { records: readonly SegmentRecord[] }) {
-  return records.map((one) => ({ ...one, payload: Buffer.from(one.payload).toString() }));
+  return records.map((one) => ({ ...one, payloadBytes: Buffer.from(one.payloadBytes).toString() }));
 }
 
 describe('segment', () => {
@@ -53,7 +53,7 @@ describe('segment', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(key, key, body), { minLength: 1, maxLength: 10 }), fc.nat(1_000), (parts, first) => {
         const records = parts.map(([partitionKey, deduplicationKey, payload], i) =>
-          record(first + i, { partitionKey, deduplicationKey, payload: encoder.encode(payload) }),
+          record(first + i, { partitionKey, deduplicationKey, payloadBytes: encoder.encode(payload) }),
         );
         const place = placeOf(records);
         const bytes = encodeSegment(place, records);

@@ -296,6 +296,9 @@ export function createWorld(random: Random, size: { readonly last: number; reado
       },
       reports: { write: () => Promise.resolve() },
       dataRoot: { read: () => Promise.resolve(null), readOrCreate: () => Promise.resolve('r') },
+      get sweeps(): never {
+        throw new Error('not simulated');
+      },
       log: {
         info: nothing,
         warn: (fields, message) => void trace.push(`${message} ${String((fields as { error?: unknown }).error)}`),
