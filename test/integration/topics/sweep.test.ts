@@ -1,6 +1,6 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { createFileStore } from '../../../cold/file.ts';
 import { encodeSegment, segmentName } from '../../../cold/segment.ts';
 import type { TopicHandle, Topics } from '../../../client/topics.ts';
@@ -12,6 +12,9 @@ import { connectTestNats, natsUrl, uniqueName } from '../../support/servers.ts';
 import { startWorker } from '../../support/worker.ts';
 import { command } from '../cli/command-line.ts';
 import { addTopic, errorOf, offsetsOf, openTestTopics, payloadsOf, records } from './topics.ts';
+
+/** Many calls to a real server, on a machine that may be slow. */
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 
 const never = new AbortController().signal;
 const upload = 'feedbeef';
