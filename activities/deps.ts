@@ -3,7 +3,11 @@ import type { Parsed } from '../core/problems.ts';
 import type { ReplayTarget } from '../core/target.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SpoolDrain } from '../sinks/spool-drain.ts';
+import type { SegmentPlace } from '../cold/segment.ts';
+import type { ColdStore } from '../cold/store.ts';
 import type { Source } from '../jetstream/source.ts';
+import type { TopicSource } from '../jetstream/topics/sweep-source.ts';
+import type { TopicRecord } from '../jetstream/topics/wire.ts';
 
 /** What the worker hands to the durable steps. */
 export interface Deps {
@@ -14,7 +18,21 @@ export interface Deps {
   readonly runs: Runs;
   readonly reports: ReportFolder;
   readonly dataRoot: DataRoot;
+  readonly sweeps: SweepDeps;
   readonly log: Log;
+}
+
+/** What sweeps of topics need. */
+export interface SweepDeps {
+  readonly topics: TopicSource;
+  readonly cold: ColdStore;
+  readonly segments: SegmentFormat;
+}
+
+/** See cold/segment.ts. */
+interface SegmentFormat {
+  name(place: SegmentPlace, epoch: number, upload: string): string;
+  encode(place: SegmentPlace, records: readonly TopicRecord[]): Uint8Array;
 }
 
 export interface SinkProvider {

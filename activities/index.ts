@@ -10,14 +10,19 @@ import { makeDrainBatch } from './drain-batch.ts';
 import { makeDrainDeadLetters } from './drain-dead-letters.ts';
 import { createFaultLog } from './fault-log.ts';
 import { createMetrics } from './metrics.ts';
+import { makeNextSweepStep } from './next-sweep-step.ts';
+import { makePlanSweep } from './plan-sweep.ts';
 import { createPrefetch } from './prefetch.ts';
 import { makeProbeTarget } from './probe-target.ts';
+import { makePurgeHot } from './purge-hot.ts';
+import { makeRecordSegment } from './record-segment.ts';
 import { makeRehearse } from './rehearse.ts';
 import { makeRemoveDrained } from './remove-drained.ts';
 import { makeRequestCancel } from './request-cancel.ts';
+import { makeStoreSegment } from './store-segment.ts';
 import { makeWriteReport } from './write-report.ts';
 
-/** The durable steps of a replay: one exported function, one step, one file. */
+/** The durable steps of a replay, and of a sweep: one exported function, one step, one file. */
 export function createActivities(plain: Deps, meter: MetricMeter) {
   const metrics = createMetrics(meter);
   const deps = {
@@ -39,6 +44,11 @@ export function createActivities(plain: Deps, meter: MetricMeter) {
     drainBatch: makeDrainBatch(deps),
     drainDeadLetters: makeDrainDeadLetters(deps),
     removeDrained: makeRemoveDrained(deps),
+    planSweep: makePlanSweep(deps),
+    nextSweepStep: makeNextSweepStep(deps),
+    storeSegment: makeStoreSegment(deps),
+    recordSegment: makeRecordSegment(deps),
+    purgeHot: makePurgeHot(deps),
   };
 }
 

@@ -13,7 +13,7 @@ export function topic(program: Command, found: Found): void {
     .summary('the event stream: create, push, read, consume, commit ...')
     .description(
       'Topics: partitioned, replayable logs on JetStream with consumer groups. Talks to NATS alone (NATS_URL and the other ' +
-        'settings of the nats command). With --json one object, or one line per group, partition or record. Exit status: 2 for ' +
+        'settings of the nats command), sweep also to Temporal. With --json one object, or one line per group, partition or record. Exit status: 2 for ' +
         'wrong usage and unknown topics; 3 when a group was rejected, a commit fenced or out of range, or an offset cannot be ' +
         'read; 1 when a push is uncertain.',
     )
@@ -36,7 +36,8 @@ export function topic(program: Command, found: Found): void {
     },
     found: (name, json, action) => found({ verb: 'topic', options: { name, json: json === true, action } }),
   };
-  for (const define of [create, push, read, consume, commit, groups, reset, bounds, list, describe, remove]) define(verbs);
+  for (const define of [create, push, read, consume, commit, groups, reset, bounds, sweep, list, describe, remove])
+    define(verbs);
 }
 
 interface Verbs {
@@ -63,6 +64,7 @@ function create({ add, found }: Verbs): void {
     .option('--max-record-bytes <size>', `of one record with its keys; default ${mib(quota.maxRecordBytes)}`, byteSize)
     .option('--max-push-bytes <size>', `of one push into a partition; default ${mib(quota.maxPushBytes)}`, byteSize)
     .option('--max-groups <n>', `consumer groups; default ${groupDigits(quota.maxGroups)}`, whole('maxGroups'))
+    .addOption(new Option('--cold <store>', 'keep what leaves the hot window; default: it is gone').choices(['file']))
     .option('--records-per-second <n>', 'that one client may push; default no limit', whole('recordsPerSecond'))
     .action((name: string, flags: CreateFlags & Json) => found(name, flags.json, { kind: 'create', options: creation(flags) }));
 }
@@ -76,14 +78,16 @@ interface CreateFlags {
   readonly maxPushBytes?: number;
   readonly maxGroups?: number;
   readonly recordsPerSecond?: number;
+  readonly cold?: 'file';
 }
 
 function creation(flags: CreateFlags): TopicCreation {
-  const { partitions, maxAge, maxRecords, maxBytes, maxRecordBytes, maxPushBytes, maxGroups, recordsPerSecond } = flags;
+  const { partitions, maxAge, maxRecords, maxBytes, maxRecordBytes, maxPushBytes, maxGroups, recordsPerSecond, cold } = flags;
   return {
     partitions,
     hot: { maxAgeSeconds: maxAge, maxRecords, maxBytes },
     quota: { maxRecordBytes, maxPushBytes, maxGroups, recordsPerSecond },
+    cold,
   };
 }
 
@@ -232,6 +236,19 @@ function bounds({ add, found }: Verbs): void {
   })
     .argument('<NAME>', 'name of the topic')
     .action((name: string, { json }: Json) => found(name, json, { kind: 'bounds' }));
+}
+
+function sweep({ add, found }: Verbs): void {
+  add('sweep', 'NAME [options]', 'move what is no longer hot into the cold store, or away', {
+    command: 'replay-stream topic sweep orders',
+    does: 'returns when it is done',
+  })
+    .description(
+      'Moves records that have left the bounds of the hot window into the cold store; of a topic without one they are gone. A ' +
+        'worker does it, as a workflow of type sweepTopic: have a Temporal Schedule start it.',
+    )
+    .argument('<NAME>', 'name of the topic')
+    .action((name: string, { json }: Json) => found(name, json, { kind: 'sweep' }));
 }
 
 function list({ add, found }: Verbs): void {

@@ -11,6 +11,9 @@
  *
  * Every call throws TopicError (a stable `code`, what it means, what to do `next`) or ReplayFault (the server does not answer).
  */
+import { resolve } from 'node:path';
+import { createFileStore } from '../cold/file.ts';
+import { createSegmentReader } from '../cold/reader.ts';
 import type { ReplayFault } from '../core/errors.ts';
 import { formatProblems } from '../core/problems.ts';
 import { TopicError } from '../core/topic-errors.ts';
@@ -33,7 +36,8 @@ import type { TopicAccess, TopicEvent, TopicHooks } from '../jetstream/topics/ho
 import { TopicLog, type PushGroup } from '../jetstream/topics/log.ts';
 import type { PartitionBounds } from '../jetstream/topics/partition-stream.ts';
 import type { PushRecord } from '../jetstream/topics/prepare.ts';
-import type { Page } from '../jetstream/topics/read.ts';
+import type { ColdReader, Page } from '../jetstream/topics/read.ts';
+import { deleteManifests } from '../jetstream/topics/manifest-store.ts';
 import { createTopic, deleteTopic, listTopics, openTopic, type OpenedTopic } from '../jetstream/topics/registry.ts';
 import { assertTopicServer } from '../jetstream/topics/server.ts';
 import type { TopicRecord } from '../jetstream/topics/wire.ts';
@@ -60,7 +64,7 @@ export type {
 };
 
 export interface TopicsOptions extends TopicHooks {
-  /** `NATS_URL` and the others of the `nats` command; default: those of the process. */
+  /** `NATS_URL` and the others of the `nats` command, `REPLAY_COLD_ROOT`; default: those of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -108,10 +112,14 @@ const pageDefault = 100;
 export async function connectTopics(options: TopicsOptions = {}): Promise<Topics> {
   const settings = readNatsSettings(options.env ?? process.env);
   if (!settings.ok) throw new TopicError('setting_invalid', formatProblems(settings.problems));
-  return await openTopics(settings.value, options);
+  return await openTopics(settings.value, options, createSegmentReader(createFileStore(coldRoot(options.env ?? process.env))));
 }
 
-async function openTopics(settings: NatsSettings, hooks: TopicHooks): Promise<Topics> {
+function coldRoot(env: Readonly<Record<string, string | undefined>>): string {
+  return resolve(env['REPLAY_COLD_ROOT'] || './cold');
+}
+
+async function openTopics(settings: NatsSettings, hooks: TopicHooks, cold: ColdReader): Promise<Topics> {
   const nc = await connectNats(settings);
   const link = openLink(nc, settings);
   try {
@@ -124,16 +132,17 @@ async function openTopics(settings: NatsSettings, hooks: TopicHooks): Promise<To
   const clean = async (topic: Topic) => {
     await deleteGroups(link, topic, null);
     await deleteDeadLetters(link, topic.id);
+    await deleteManifests(link, topic);
   };
   return {
     create: (name, topicOptions = {}) =>
       allowed({ action: 'create', topic: name }, async () =>
-        handleOf(link, await createTopic(link, name, topicOptions), hooks),
+        handleOf(link, await createTopic(link, name, topicOptions), hooks, cold),
       ),
     open: (name) =>
       allowed({ action: 'describe', topic: name }, async () => {
         const opened = await openTopic(link, name);
-        const handle = handleOf(link, opened, hooks);
+        const handle = handleOf(link, opened, hooks, cold);
         // A stream that is not the one it was created with would give out offsets anew.
         await new TopicLog(link, opened, {}).bounds();
         return handle;
@@ -149,8 +158,8 @@ async function ifAllowed<T>(hooks: TopicHooks, access: TopicAccess, act: () => P
   return await act();
 }
 
-function handleOf(link: Link, opened: OpenedTopic, hooks: TopicHooks): TopicHandle {
-  const log = new TopicLog(link, opened, hooks);
+function handleOf(link: Link, opened: OpenedTopic, hooks: TopicHooks, cold: ColdReader): TopicHandle {
+  const log = new TopicLog(link, opened, hooks, cold);
   const topic = log.topic.name;
   const allowed = <T>(action: TopicAccess['action'], act: () => Promise<T>) => ifAllowed(hooks, { action, topic }, act);
   return {

@@ -162,6 +162,37 @@ export const faultCatalogue = {
     meaning: 'Another drain works on this spool.',
     next: 'Find it (replay-stream list); let it finish or cancel it, then resume.',
   },
+  // Cold history of topics
+  cold_unavailable: {
+    kind: 'retry',
+    meaning: 'The cold store does not answer.',
+    next: 'Check that it is up and reachable from the worker; the sweep goes on by itself. Nothing hot is removed before it is cold.',
+  },
+  cold_denied: {
+    kind: 'stop',
+    meaning: 'The cold store is read-only, or the worker lacks the permission to write there.',
+    next: 'Give the worker the permission; the next sweep goes on.',
+  },
+  cold_full: {
+    kind: 'stop',
+    meaning: 'The cold store has no space left.',
+    next: 'Make room, or expire old segments; the next sweep goes on.',
+  },
+  cold_unfit: {
+    kind: 'stop',
+    meaning: 'The cold store replaces objects where it must only create them: two sweeps could destroy records.',
+    next: 'Use a store that honours If-None-Match: * (AWS S3, R2, MinIO, SeaweedFS), or files.',
+  },
+  cold_conflict: {
+    kind: 'stop',
+    meaning: 'The cold store holds another object under the name of this segment. The hot records were left alone.',
+    next: 'Find out who writes to this place of the cold store, and move that object away; the next sweep goes on.',
+  },
+  cold_corrupt: {
+    kind: 'stop',
+    meaning: 'A cold segment is damaged, or is not the one that its manifest names.',
+    next: 'Restore the object from a backup of the cold store.',
+  },
   // Ourselves
   step_timeout: {
     kind: 'retry',

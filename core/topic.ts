@@ -19,7 +19,12 @@ export interface TopicSettings {
   /** Of each partition: what stays hot. A sweep takes the rest away; no record goes before that. */
   readonly hot: HotBounds;
   readonly quota: TopicQuota;
+  /** Where records go that leave the hot window; null: they are gone. */
+  readonly cold: ColdKind | null;
 }
+
+/** `file`: below the cold root of the worker. */
+export type ColdKind = 'file';
 
 export interface HotBounds {
   readonly maxAgeSeconds: number;
@@ -43,6 +48,7 @@ export interface TopicOptions {
   readonly partitions?: number | undefined;
   readonly hot?: { readonly [K in keyof HotBounds]?: HotBounds[K] | undefined } | undefined;
   readonly quota?: { readonly [K in keyof TopicQuota]?: TopicQuota[K] | undefined } | undefined;
+  readonly cold?: ColdKind | null | undefined;
 }
 
 const mebibyte = 1_048_576;
@@ -51,6 +57,7 @@ export const topicDefaults: TopicSettings = {
   partitions: 8,
   hot: { maxAgeSeconds: 7 * 86_400, maxRecords: 50_000, maxBytes: 256 * mebibyte },
   quota: { maxRecordBytes: mebibyte, maxPushBytes: 16 * mebibyte, maxGroups: 1_000, recordsPerSecond: null },
+  cold: null,
 };
 
 export const topicLimits = {
@@ -100,7 +107,7 @@ export function checkSettings(options: TopicOptions): TopicSettings {
     return [`${name} is ${shown(value)}; expected a whole number from ${groupDigits(min)} to ${groupDigits(max)}`];
   });
   if (problems.length > 0) throw new TopicError('setting_invalid', problems.join('; '));
-  return { partitions, hot, quota };
+  return { partitions, hot, quota, cold: options.cold ?? null };
 }
 
 function present<T extends object>(values: T | undefined): { [K in keyof T]: Exclude<T[K], undefined> } {

@@ -18,6 +18,9 @@ const schema = z.object({
   }),
   REPLAY_REPORT_ROOT: folder('./reports').meta({ description: 'Where report files go.' }),
   REPLAY_TARGETS: folder('./targets').meta({ description: 'Target files that a request may name.' }),
+  REPLAY_COLD_ROOT: folder('./cold').meta({
+    description: 'Where topics with a cold store of files keep their segments; the same for workers and for those who read.',
+  }),
   REPLAY_ALLOWED_HOSTS: z
     .string()
     .optional()
@@ -55,6 +58,7 @@ export interface Settings {
   readonly dataRoot: string;
   readonly reportRoot: string;
   readonly targetsFolder: string;
+  readonly coldRoot: string;
   /** null: any. */
   readonly allowedHosts: readonly string[] | null;
   /** host:port, or `off`. */
@@ -84,6 +88,7 @@ export function readSettings(env: NodeJS.ProcessEnv): SettingsParsed {
     dataRoot: parsed.data.REPLAY_DATA_ROOT,
     reportRoot: parsed.data.REPLAY_REPORT_ROOT,
     targetsFolder: parsed.data.REPLAY_TARGETS,
+    coldRoot: parsed.data.REPLAY_COLD_ROOT,
     allowedHosts: parsed.data.REPLAY_ALLOWED_HOSTS,
     metricsAddress: parsed.data.REPLAY_METRICS_ADDRESS,
     metricsRequired: env['REPLAY_METRICS_ADDRESS'] !== undefined,

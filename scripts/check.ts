@@ -8,7 +8,7 @@ interface Check {
   readonly hint: string;
 }
 
-const folders = 'activities bench client core examples jetstream platform scripts sinks test worker workflows'.split(' ');
+const folders = 'activities bench client cold core examples jetstream platform scripts sinks test worker workflows'.split(' ');
 const checks: readonly Check[] = [
   {
     name: 'types',

@@ -5,12 +5,16 @@ import { Client } from '@temporalio/client';
 import { NativeConnection, Runtime, Worker, type WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker';
 import type { Deps } from '../activities/deps.ts';
 import { createActivities } from '../activities/index.ts';
+import { createFileStore } from '../cold/file.ts';
+import { encodeSegment, segmentName } from '../cold/segment.ts';
 import { ReplayFault } from '../core/errors.ts';
 import { stepSecondsBounds } from '../core/metrics.ts';
 import type { Parsed } from '../core/problems.ts';
 import { connectNats, readNatsSettings, type NatsSettings } from '../jetstream/connection.ts';
+import { openLink } from '../jetstream/link.ts';
 import { createSource } from '../jetstream/source.ts';
 import { createStreamWriter } from '../jetstream/stream-writer.ts';
+import { createTopicSource } from '../jetstream/topics/sweep-source.ts';
 import { createLogger, type Logger } from '../platform/logger.ts';
 import { readSettings, type Settings } from '../platform/settings.ts';
 import { readTemporalSettings, type TemporalSettings } from '../platform/temporal.ts';
@@ -102,6 +106,11 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
             runs: createRuns(client),
             reports: createReportFolder(settings.reportRoot),
             dataRoot: createDataRoot(settings.dataRoot),
+            sweeps: {
+              topics: createTopicSource(openLink(nats, options.nats)),
+              cold: createFileStore(settings.coldRoot),
+              segments: { name: segmentName, encode: encodeSegment },
+            },
             log,
           }),
           Runtime.instance().metricMeter,

@@ -27,6 +27,13 @@ export const { describeStream, rehearse, closeRun, requestCancel, probeTarget, d
   startToCloseTimeout: '30s',
 });
 
+/** Moves records of a topic from hot to cold; each is safe to do twice, also while a lost attempt of it still runs. */
+export const { planSweep, nextSweepStep, storeSegment, recordSegment, purgeHot } = proxyActivities<Activities>({
+  ...shortRetries,
+  startToCloseTimeout: '10 minutes',
+  heartbeatTimeout: '5s',
+});
+
 /** The report is also the result and a query: a file that cannot be written must not hold up the end of a run. */
 export const { writeReport } = proxyActivities<Activities>({
   startToCloseTimeout: '10s',

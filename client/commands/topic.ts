@@ -30,7 +30,7 @@ export type TopicAction =
       readonly handle: string | undefined;
     }
   | { readonly kind: 'reset'; readonly group: string; readonly target: ResetTarget; readonly partition: number | undefined }
-  | { readonly kind: 'groups' | 'bounds' | 'list' | 'describe' | 'delete' };
+  | { readonly kind: 'groups' | 'bounds' | 'list' | 'describe' | 'delete' | 'sweep' };
 
 export interface ConsumeAction {
   readonly kind: 'consume';
@@ -65,29 +65,31 @@ export async function topic({ name, json, action }: TopicOptions, terminal: Term
   }
 }
 
-function run(command: TopicCommand, action: TopicAction): Promise<ExitStatus> {
+async function run(command: TopicCommand, action: TopicAction): Promise<ExitStatus> {
   switch (action.kind) {
     case 'create':
-      return createTopic(command, action.options);
+      return await createTopic(command, action.options);
     case 'push':
-      return pushLines(command, action);
+      return await pushLines(command, action);
     case 'read':
-      return readRecords(command, action);
+      return await readRecords(command, action);
     case 'consume':
-      return consumePage(command, action);
+      return await consumePage(command, action);
     case 'commit':
-      return commitOffset(command, action);
+      return await commitOffset(command, action);
     case 'reset':
-      return resetGroup(command, action);
+      return await resetGroup(command, action);
     case 'groups':
-      return showGroups(command);
+      return await showGroups(command);
     case 'bounds':
-      return showBounds(command);
+      return await showBounds(command);
     case 'list':
-      return listTopics(command);
+      return await listTopics(command);
     case 'describe':
-      return describeTopic(command);
+      return await describeTopic(command);
     case 'delete':
-      return deleteTopic(command);
+      return await deleteTopic(command);
+    case 'sweep':
+      return await (await import('./topic/sweep.ts')).sweepNow(command);
   }
 }

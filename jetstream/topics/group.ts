@@ -235,7 +235,9 @@ export class ConsumerGroup {
       lagSeconds: seconds(firstMs),
       cursorAgeSeconds: seconds(state.movedAtMs),
       truncatesInSeconds:
-        firstMs === null ? null : secondsToTruncation({ ...facts, appendedAtMs: firstMs }, this.#log.topic.hot),
+        firstMs === null || this.#log.topic.cold !== null
+          ? null
+          : secondsToTruncation({ ...facts, appendedAtMs: firstMs }, this.#log.topic.hot),
       held: state.ranges.filter((range) => range.kind === 'held' && range.expiresAtMs > nowMs).length,
       gaps: state.gaps,
       resets: state.resets,

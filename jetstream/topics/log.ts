@@ -5,10 +5,11 @@ import { isOverBytes, type Topic } from '../../core/topic.ts';
 import { TopicError } from '../../core/topic-errors.ts';
 import { withFaults, type Link } from '../link.ts';
 import type { TopicHooks } from './hooks.ts';
+import { readManifest } from './manifest-store.ts';
 import { readBounds, type Partition, type PartitionBounds } from './partition-stream.ts';
 import { prepareGroup, type PushRecord } from './prepare.ts';
 import { pushIntoPartition, type PushAnswer } from './push.ts';
-import { offsetAt, readPage, type Page } from './read.ts';
+import { offsetAt, readPage, type ColdReader, type Page } from './read.ts';
 import type { OpenedTopic } from './registry.ts';
 import { Slots } from './slots.ts';
 
@@ -35,11 +36,13 @@ export class TopicLog {
   readonly partitions: readonly Partition[];
   readonly #link: Link;
   readonly #hooks: TopicHooks;
+  readonly #cold: ColdReader | null;
   readonly #slots: readonly Slots[];
   readonly #sizes = new Map<number, { readonly atMs: number; readonly isFull: Promise<boolean> }>();
   #second = { startMs: 0, records: 0 };
 
-  constructor(link: Link, { topic, partitions }: OpenedTopic, hooks: TopicHooks) {
+  constructor(link: Link, { topic, partitions }: OpenedTopic, hooks: TopicHooks, cold: ColdReader | null = null) {
+    this.#cold = cold;
     this.#link = link;
     this.topic = topic;
     this.partitions = partitions;
@@ -114,21 +117,28 @@ export class TopicLog {
 
   /** See readPage. */
   read(partition: number, from: number, limit: number, signal?: AbortSignal): Promise<Page> {
-    return withFaults(signal, () => readPage(this.#link, this.partition(partition), { from, limit, signal }));
+    return withFaults(signal, () => readPage(this.#link, this.partition(partition), { from, limit, signal }, this.#cold));
   }
 
   /** One line per partition. */
   bounds(): Promise<PartitionBounds[]> {
-    return withFaults(undefined, () => Promise.all(this.partitions.map((partition) => readBounds(this.#link, partition))));
+    return withFaults(undefined, () => Promise.all(this.partitions.map((partition) => this.#boundsWithCold(partition))));
   }
 
   boundsOf(partition: number): Promise<PartitionBounds> {
-    return withFaults(undefined, () => readBounds(this.#link, this.partition(partition)));
+    return withFaults(undefined, () => this.#boundsWithCold(this.partition(partition)));
+  }
+
+  async #boundsWithCold(partition: Partition): Promise<PartitionBounds> {
+    const bounds = await readBounds(this.#link, partition);
+    if (this.topic.cold === null) return bounds;
+    const [oldest] = (await readManifest(this.#link, this.topic, partition.partition)).segments;
+    return { ...bounds, oldest: Math.min(bounds.hot, oldest?.first ?? bounds.hot) };
   }
 
   /** First offset appended at or after the time; the end of the log when there is none. */
   offsetAt(partition: number, timeNanos: bigint): Promise<number> {
-    return withFaults(undefined, () => offsetAt(this.#link, this.partition(partition), timeNanos));
+    return withFaults(undefined, () => offsetAt(this.#link, this.partition(partition), timeNanos, this.#cold));
   }
 
   /** Throws `setting_invalid`. */

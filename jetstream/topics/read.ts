@@ -1,10 +1,13 @@
+import { findSegment, type SegmentRef } from '../../core/manifest.ts';
 import { pageRecordsMax } from '../../core/topic.ts';
 import { TopicError, truncated } from '../../core/topic-errors.ts';
 import { shown } from '../../core/problems.ts';
 import { sequenceAt } from '../range.ts';
+import { formatTime } from '../../core/time.ts';
 import type { Link } from '../link.ts';
 import { describe } from '../stream.ts';
 import { directGetBatch } from './direct-batch.ts';
+import { readManifest } from './manifest-store.ts';
 import { readBounds, type Partition } from './partition-stream.ts';
 import { readTopicRecord, type TopicRecord } from './wire.ts';
 
@@ -23,18 +26,73 @@ export interface PageRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Cold records of a partition by their segment. */
+export interface ColdReader {
+  /** null: the object is gone. Throws ReplayFault (`cold_corrupt`, `cold_unavailable` ...). */
+  read(
+    segment: SegmentRef,
+    place: { topic: string; partition: number },
+    signal?: AbortSignal,
+  ): Promise<readonly TopicRecord[] | null>;
+}
+
 /**
- * One page, of at most `pageRecordsMax` records. Short only at the end of the log, or before a gap. Throws `truncated`, `gap` and
- * `out_of_range`: records that are gone are never passed over in silence.
+ * One page, of at most `pageRecordsMax` records, cold and hot as one log. Short only at the end of the log, or before a gap.
+ * Throws `truncated`, `gap` and `out_of_range`: records that are gone are never passed over in silence.
  */
-export async function readPage(link: Link, partition: Partition, { from, limit, signal }: PageRequest): Promise<Page> {
-  checkPage(from, limit);
-  const wanted = Math.min(limit, pageRecordsMax);
+export async function readPage(link: Link, partition: Partition, request: PageRequest, cold: ColdReader | null): Promise<Page> {
+  checkPage(request.from, request.limit);
+  const limit = Math.min(request.limit, pageRecordsMax);
+  const { from, signal } = request;
+  const { hot } = partition.topic.cold === null ? { hot: 0 } : await readBounds(link, partition);
+  if (from >= hot) {
+    // A sweep may take records away while they are read: then they are cold.
+    const page = await readHotPage(link, partition, { from, limit, signal }).catch((error: unknown) => {
+      if (partition.topic.cold === null || !(error instanceof TopicError) || error.code !== 'truncated') throw error;
+      return null;
+    });
+    if (page !== null) return page;
+  }
+  return await readColdPage(link, partition, { from, limit, signal }, cold);
+}
+
+async function readColdPage(link: Link, partition: Partition, request: PageRequest, cold: ColdReader | null): Promise<Page> {
+  const { from, limit, signal } = request;
+  const manifest = await readManifest(link, partition.topic, partition.partition);
+  const { hot, next } = await readBounds(link, partition);
+  const records: TopicRecord[] = [];
+  while (records.length < limit) {
+    const at = from + records.length;
+    if (at >= hot) break;
+    const found = findSegment(manifest, at);
+    const place = { topic: partition.topic.id, partition: partition.partition };
+    const segment = 'name' in found ? await cold?.read(found, place, signal) : null;
+    if ('name' in found && segment != null) {
+      for (const record of segment.slice(at - found.first, at - found.first + limit - records.length)) records.push(record);
+      continue;
+    }
+    if (records.length > 0) break;
+    const nextReadable = 'name' in found ? found.next : (found.nextReadable ?? hot);
+    throw at < (manifest.segments[0]?.first ?? hot) ? truncated(nextReadable) : gapBefore(nextReadable);
+  }
+  const nextOffset = from + records.length;
+  if (records.length === limit || nextOffset < hot) return { records, nextOffset, lag: next - nextOffset };
+  if (nextOffset === next) return { records, nextOffset, lag: 0 };
+  const rest = await readPage(link, partition, { from: nextOffset, limit: limit - records.length, signal }, cold);
+  return { ...rest, records: [...records, ...rest.records] };
+}
+
+function gapBefore(nextReadable: number): TopicError {
+  return new TopicError('gap', `the next readable offset is ${nextReadable}`, { nextReadable });
+}
+
+/** The hot window alone, in pages of any size. Throws as `readPage` does. */
+export async function readHotPage(link: Link, partition: Partition, { from, limit, signal }: PageRequest): Promise<Page> {
   const records: TopicRecord[] = [];
   for (;;) {
     const at = from + records.length;
     const more: TopicRecord[] = [];
-    const body = { seq: at + 1, batch: wanted - records.length };
+    const body = { seq: at + 1, batch: limit - records.length };
     const end = await directGetBatch(link, partition.stream, body, (message) => more.push(readTopicRecord(message)), signal);
     const whole = withoutHoles(more, at);
     for (const record of whole) records.push(record);
@@ -43,7 +101,7 @@ export async function readPage(link: Link, partition: Partition, { from, limit, 
       return await shortPage(link, partition, records, from);
     }
     // The server may end before the batch is full, when the records are large.
-    if (records.length === wanted || end.pending === 0) {
+    if (records.length === limit || end.pending === 0) {
       return { records, nextOffset: from + records.length, lag: end.pending };
     }
   }
@@ -79,7 +137,7 @@ async function explain(link: Link, partition: Partition, from: number): Promise<
   const after = await firstFrom(link, partition, from);
   // It came while we looked, or a replica had not heard of it yet: the next call reads it.
   if (after === null || after === from) return { records: [], nextOffset: from, lag: next - from };
-  throw new TopicError('gap', `the next readable offset is ${after}`, { nextReadable: after });
+  throw gapBefore(after);
 }
 
 async function firstFrom(link: Link, partition: Partition, from: number): Promise<number | null> {
@@ -91,7 +149,22 @@ async function firstFrom(link: Link, partition: Partition, from: number): Promis
 }
 
 /** First offset that was appended at or after the time; the end of the log when there is none. */
-export async function offsetAt(link: Link, partition: Partition, timeNanos: bigint): Promise<number> {
+export async function offsetAt(link: Link, partition: Partition, timeNanos: bigint, cold: ColdReader | null): Promise<number> {
+  const time = formatTime(timeNanos);
+  if (partition.topic.cold !== null) {
+    const { segments } = await readManifest(link, partition.topic, partition.partition);
+    const segment = segments.find(({ lastTime }) => lastTime >= time);
+    const place = { topic: partition.topic.id, partition: partition.partition };
+    if (segment !== undefined) {
+      const records = (await cold?.read(segment, place)) ?? [];
+      return records.find(({ appendedAt }) => appendedAt >= time)?.offset ?? segment.first;
+    }
+  }
+  return await hotOffsetAt(link, partition, timeNanos);
+}
+
+/** The same of the hot window alone. */
+export async function hotOffsetAt(link: Link, partition: Partition, timeNanos: bigint): Promise<number> {
   return (await sequenceAt(link, await describe(link, partition.stream), timeNanos)) - 1;
 }
 

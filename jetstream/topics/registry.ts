@@ -121,8 +121,8 @@ function opened(registered: Registered): OpenedTopic {
   return { topic, partitions };
 }
 
-function topicOf({ id, name, partitions, hashVersion: version, hot, quota, createdAt }: Registered): Topic {
-  return { id, name, partitions, hashVersion: version, hot, quota, createdAt };
+function topicOf({ id, name, partitions, hashVersion: version, hot, quota, cold, createdAt }: Registered): Topic {
+  return { id, name, partitions, hashVersion: version, hot, quota, cold, createdAt };
 }
 
 /** A hash that this version does not know would send records to wrong partitions. */

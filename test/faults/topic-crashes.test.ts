@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { NatsConnection } from 'nats';
 import { openLink, type Link } from '../../jetstream/link.ts';
 import { deleteGroups } from '../../jetstream/topics/group-store.ts';
@@ -9,6 +9,9 @@ import type { TopicHandle, Topics } from '../../client/topics.ts';
 import { addTopic, errorOf, keyed, offsetsOf, openTestTopics, payloadsOf } from '../integration/topics/topics.ts';
 import { crashingConnection } from '../support/crashing-connection.ts';
 import { connectTestNats, uniqueName } from '../support/servers.ts';
+
+/** Many calls to a real server, on a machine that may be slow. */
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 
 /** A client is lost before and after each message that it sends; another one finds nothing lost, doubled or stuck. */
 
@@ -138,7 +141,7 @@ describe('consumer groups', () => {
       const points = await crashEverywhere(
         filled,
         async (on, topic) => {
-          const lease = await (await groupOf(on, topic)).lease({ ...first, limit: 2, leaseMs: 500 });
+          const lease = await (await groupOf(on, topic)).lease({ ...first, limit: 2, leaseMs: 100 });
           await lease![end]();
         },
         async (topic) => expect([['a', 'b', 'c'], ['c']]).toContainEqual(await drain(topic)),

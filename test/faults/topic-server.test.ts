@@ -1,9 +1,12 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { connectTopics, type PushGroup, type TopicHandle, type Topics } from '../../client/topics.ts';
 import { topicsNatsMinimum } from '../../scripts/servers/locate.ts';
 import { startNats, type NatsServer } from '../../scripts/servers/nats.ts';
 import { keyed, offsetsOf, payloadsOf } from '../integration/topics/topics.ts';
 import { atFileEnd } from '../support/file-end.ts';
+
+/** Many calls to a real server, on a machine that may be slow. */
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 
 const first = { partition: 0 };
 

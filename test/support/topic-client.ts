@@ -60,20 +60,25 @@ async function pushOne(topic: TopicHandle, records: readonly PushRecord[]): Prom
 async function consume(topic: TopicHandle, leaseMs: number): Promise<never> {
   const consumer = topic.group(group);
   for (let turn = 0; ; turn++) {
-    for (let partition = 0; partition < topic.topic.partitions; partition++)
-      await patiently(() => settleOne(consumer, partition, leaseMs, turn));
+    for (let partition = 0; partition < topic.topic.partitions; partition++) {
+      // Every fifth turn commits late, when its records may belong to another.
+      const lateMs = turn % 5 === 4 ? leaseMs : 0;
+      const result = await patiently(() => settleOne(consumer, partition, { leaseMs, lateMs }));
+      // On a slow machine a short lease would run out for ever.
+      if (result === 'fenced' && lateMs === 0) leaseMs *= 2;
+    }
     await sleep(pauseMs);
   }
 }
 
-/** Every fifth lease is committed late, when it may belong to another. */
-async function settleOne(consumer: GroupHandle, partition: number, leaseMs: number, turn: number): Promise<void> {
+async function settleOne(consumer: GroupHandle, partition: number, { leaseMs, lateMs }: { leaseMs: number; lateMs: number }) {
   const lease = await consumer.lease({ partition, limit: 20, leaseMs, parallel: 2 });
-  if (lease === null) return;
-  if (turn % 5 === 4) await sleep(leaseMs);
+  if (lease === null) return null;
+  await sleep(lateMs);
   const { result } = await lease.commit();
   if (result === 'advanced') report({ kind: 'settled', partition, first: lease.records[0]!.offset, next: lease.nextOffset });
   else report({ kind: 'fenced' });
+  return result;
 }
 
 /** Servers come back. */

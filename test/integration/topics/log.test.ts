@@ -1,7 +1,10 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { TopicHandle, Topics } from '../../../client/topics.ts';
 import { addTopic, errorOf, keyed, offsetsOf, openTestTopics, payloadsOf, records } from './topics.ts';
 import { connectTestNats, uniqueName } from '../../support/servers.ts';
+
+/** Many calls to a real server, on a machine that may be slow. */
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 
 let topics: Topics;
 let topic: TopicHandle;

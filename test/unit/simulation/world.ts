@@ -296,6 +296,8 @@ export function createWorld(random: Random, size: { readonly last: number; reado
       },
       reports: { write: () => Promise.resolve() },
       dataRoot: { read: () => Promise.resolve(null), readOrCreate: () => Promise.resolve('r') },
+      // Not simulated.
+      sweeps: undefined as never,
       log: {
         info: nothing,
         warn: (fields, message) => void trace.push(`${message} ${String((fields as { error?: unknown }).error)}`),
