@@ -224,23 +224,26 @@ async function healed<T>(game: Game, step: () => Promise<T>): Promise<T> {
 async function tried<T>(game: Game, step: () => Promise<T>): Promise<T> {
   const { world } = game;
   for (let attempt = 1; ; attempt++) {
-    try {
-      return await new MockActivityEnvironment({ attempt }, { logger: quiet }).run(step);
-    } catch (error) {
-      // A step turns what it does not know into the fault `unexpected`: only the world knows.
-      const cut = world.cutOff();
-      if (cut instanceof Terminated) throw cut;
-      if (cut instanceof WorkerLost) {
-        revive(game);
-        if (attempt === attemptsMax) throw lost();
-        continue;
-      }
-      if (!isStepFailure(error)) throw error;
-      const code = error.type ?? '';
-      // Anything unexpected is a fault of the simulation, or one that it has found.
-      if (code === 'unexpected') throw new Error('unexpected', { cause: error });
-      if (attempt === attemptsMax || (isFaultCode(code) && faultEntry(code).kind === 'stop')) throw error;
+    const cuts = world.cuts();
+    const outcome = await new MockActivityEnvironment({ attempt }, { logger: quiet }).run(step).then(
+      (value) => ({ ok: true as const, value: value as T }),
+      (error: unknown) => ({ ok: false as const, error }),
+    );
+    // Whatever a lost worker came to, nobody hears of it; and only the world knows, since a step may have caught it.
+    const cut = world.cutOff(cuts);
+    if (cut instanceof Terminated) throw cut;
+    if (cut instanceof WorkerLost) {
+      revive(game);
+      if (attempt === attemptsMax) throw lost();
+      continue;
     }
+    if (outcome.ok) return outcome.value;
+    const { error } = outcome;
+    if (!isStepFailure(error)) throw error;
+    const code = error.type ?? '';
+    // Anything unexpected is a fault of the simulation, or one that it has found.
+    if (code === 'unexpected') throw new Error('unexpected', { cause: error });
+    if (attempt === attemptsMax || (isFaultCode(code) && faultEntry(code).kind === 'stop')) throw error;
   }
 }
 

@@ -52,8 +52,10 @@ export interface World {
   readonly trace: string[];
   /** Called once, inside the next delivery. */
   inNextDelivery: (() => Promise<void>) | null;
-  /** What cut the worker off; null: it lives. */
-  readonly cutOff: () => WorkerLost | Terminated | null;
+  /** What cut the worker off since that many cuts; null: nothing. */
+  readonly cutOff: (since: number) => WorkerLost | Terminated | null;
+  /** Times that a worker was cut off. */
+  readonly cuts: () => number;
   /** A new attempt begins on a living worker. */
   revive(): void;
   /** No more faults from here on. */
@@ -73,6 +75,7 @@ export function createWorld(random: Random, size: { readonly last: number; reado
   let remembered: Consumer | null = null;
   let ids = 0;
   let cut: WorkerLost | Terminated | null = null;
+  const cutsSoFar: (WorkerLost | Terminated)[] = [];
   let calm = false;
 
   const floorOf = (one: Consumer): number => {
@@ -106,11 +109,15 @@ export function createWorld(random: Random, size: { readonly last: number; reado
     if (calm) return;
     if (rates.terminate > 0 && random.oneIn(rates.terminate)) {
       trace.push(`TERMINATED at ${where}`);
-      throw (cut = new Terminated());
+      throw cutBy(new Terminated());
     }
     if (rates.crash === 0 || !random.oneIn(rates.crash)) return;
     trace.push(`LOST at ${where}`);
-    throw (cut = new WorkerLost());
+    throw cutBy(new WorkerLost());
+  }
+  function cutBy(reason: WorkerLost | Terminated): Error {
+    cutsSoFar.push(reason);
+    return (cut = reason);
   }
   function meddle(): void {
     if (calm || rates.meddle === 0 || !random.oneIn(rates.meddle)) return;
@@ -313,7 +320,8 @@ export function createWorld(random: Random, size: { readonly last: number; reado
     ownerOfDurable: () => consumer?.owner ?? null,
     trace,
     inNextDelivery: null,
-    cutOff: () => cut,
+    cutOff: (since) => cutsSoFar.slice(since).find((one) => one instanceof Terminated) ?? cutsSoFar[since] ?? null,
+    cuts: () => cutsSoFar.length,
     revive: () => void (cut = null),
     calm: () => void (calm = true),
   };
