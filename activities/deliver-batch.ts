@@ -101,7 +101,8 @@ function joinChildren(
 }
 
 function earlierBatch(batch: Delivered): EarlierBatch {
-  const { written, duplicate, skipped, bytes, counted, pullMs, writeMs } = batch;
+  const { written, duplicate, skipped, bytes, counted, pulledAhead, pullMs, writeMs } = batch;
   const { firstSequence: first, lastSequence: last } = batch.receipt!;
-  return { first, last, written, duplicate, skipped, bytes, counted, pullMs, writeMs };
+  const moved = { written, duplicate, skipped, bytes, counted };
+  return { first, last, ...moved, ...(pulledAhead === undefined ? {} : { pulledAhead }), pullMs, writeMs };
 }

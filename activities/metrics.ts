@@ -17,6 +17,7 @@ export function createMetrics(meter: MetricMeter): Metrics {
   const records = counter(meter, 'replay_records_total');
   const acknowledged = counter(meter, 'replay_acknowledged_total');
   const children = counter(meter, 'replay_child_records_total');
+  const batches = counter(meter, 'replay_batches_total');
   const bytes = counter(meter, 'replay_bytes_total');
   const faults = counter(meter, 'replay_faults_total');
   const { meaning: secondsMeaning } = metricCatalogue.replay_step_seconds;
@@ -33,6 +34,7 @@ export function createMetrics(meter: MetricMeter): Metrics {
         const { written, duplicate, skipped, rejected } = batch;
         for (const [outcome, count] of Object.entries({ written, duplicate, skipped, rejected }))
           if (count > 0) records.add(count, { ...labels, outcome });
+        batches.add(1, { stream: replay.stream, pulled: batch.pulledAhead === true ? 'ahead' : 'asked' });
         if (batch.bytes > 0) bytes.add(batch.bytes, labels);
         seconds.record(batch.pullMs / 1_000, { step: 'pull' });
         seconds.record(batch.writeMs / 1_000, { step: 'write' });

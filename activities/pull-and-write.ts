@@ -23,7 +23,7 @@ export async function pullAndWrite(
   const began = performance.now();
   const dataRoot = await pinnedDataRoot(deps, request);
   const ordered = await pullInOrder(deps, request, lost, signal);
-  const { pulled, putBack, consumerSequence } = ordered;
+  const { pulled, putBack, consumerSequence, pulledAhead } = ordered;
   if (putBack) ack.settledByPutBack();
   const batch = arrangeBatch(pulled.records, boundsOf(request));
   pullNextAhead(deps, request, ordered, !reachesEnd(request, batch));
@@ -49,6 +49,7 @@ export async function pullAndWrite(
     counted: batch.fresh.filter((record) => record.position <= request.countedTo).length,
     streamLast,
     dataRoot,
+    pulledAhead,
     pullMs: Math.round(writeBegan - began),
     writeMs: Math.round(performance.now() - writeBegan),
   };

@@ -11,6 +11,7 @@ const putBacksMax = 3;
 export interface OrderedPull {
   readonly pulled: Pulled;
   readonly putBack: boolean;
+  readonly pulledAhead: boolean;
   /** The consumer sequence that follows this pull; null when the durable must be put back first. */
   readonly consumerSequence: number | null;
 }
@@ -45,13 +46,14 @@ export async function pullInOrder(
     }
     const first = expected ?? 1;
     const pulled = await source.pull(pullRequest(request, request.maxRecords), signal);
-    if (await isInOrder(source, replay, pulled, first)) return ordered(pulled, first, putBacks > 0);
+    if (await isInOrder(source, replay, pulled, first))
+      return { ...ordered(pulled, first), putBack: putBacks > 0, pulledAhead: false };
     expected = null;
   }
 }
 
-function ordered(pulled: Pulled, first: number, putBack: boolean): OrderedPull {
-  return { pulled, putBack, consumerSequence: pulled.end === 'broken' ? null : first + pulled.records.length };
+function ordered(pulled: Pulled, first: number): Pick<OrderedPull, 'pulled' | 'consumerSequence'> {
+  return { pulled, consumerSequence: pulled.end === 'broken' ? null : first + pulled.records.length };
 }
 
 function pullRequest({ replay, maxBytes, waitMs }: DeliverRequest, maxRecords: number): PullRequest {
@@ -87,7 +89,7 @@ async function pulledAhead(
   const place = { run: replay.owner.firstRunId, durable: replay.durable, consumerSequence };
   const pulled = await deps.prefetch.take(place, pullRequest(request, request.maxRecords), signal);
   if (pulled === null || !(await isInOrder(deps.source, replay, pulled, consumerSequence))) return null;
-  return ordered(pulled, consumerSequence, false);
+  return { ...ordered(pulled, consumerSequence), putBack: false, pulledAhead: true };
 }
 
 /** Begins the pull of the batch after this one, for this step or the next. */

@@ -20,6 +20,12 @@ export const metricCatalogue = {
   },
   replay_acknowledged_total: { kind: 'counter', labels: ['stream'], meaning: 'Records whose ACK the server confirmed.' },
   replay_bytes_total: { kind: 'counter', labels: ['stream', 'sink'], meaning: 'Payload bytes pulled.' },
+  replay_batches_total: {
+    kind: 'counter',
+    labels: ['stream', 'pulled'],
+    meaning:
+      'Batches by when they were pulled: `ahead`, beside the write of the one before, or `asked`, when their own turn came.',
+  },
   replay_step_seconds: {
     kind: 'histogram',
     labels: ['step'],

@@ -99,6 +99,8 @@ export interface Delivery {
   readonly counted: number;
   readonly streamLast: number;
   readonly dataRoot: string | null;
+  /** Pulled before it was asked for. Absent: an older worker did not tell. */
+  readonly pulledAhead?: boolean;
   readonly pullMs: number;
   readonly writeMs: number;
 }
@@ -116,7 +118,10 @@ export interface EarlierBatches {
   readonly batches: readonly EarlierBatch[];
 }
 
-export type EarlierBatch = Pick<Delivery, 'written' | 'duplicate' | 'skipped' | 'bytes' | 'counted' | 'pullMs' | 'writeMs'> & {
+export type EarlierBatch = Pick<
+  Delivery,
+  'written' | 'duplicate' | 'skipped' | 'bytes' | 'counted' | 'pulledAhead' | 'pullMs' | 'writeMs'
+> & {
   readonly first: number;
   readonly last: number;
 };

@@ -3,15 +3,16 @@ import type { Report } from '../../core/report.ts';
 import { expectAccounted, expectNoEarlyAck, fillWithBad, recordBytesMax } from '../support/accounts.ts';
 import { crashPoints, type CrashPoint } from '../support/crash-points.ts';
 import { newPlace, openBench, startLocalWorker, startRun, type Bench } from '../support/fault-bench.ts';
-import { testOracle, withoutOracle, type TestUser } from '../support/oracle.ts';
+import { addDatabase, testMysql, withoutMysql } from '../support/mysql.ts';
+import { testOracle, withoutOracle } from '../support/oracle.ts';
 import { oneBatchAStep, requestInto } from '../support/request.ts';
 import { uniqueName } from '../support/servers.ts';
 import { addStream } from '../support/streams.ts';
 import { startVictim } from '../support/victim.ts';
 
 /**
- * The crash matrix with a table of Oracle as the destination, over the wire ladder unless REPLAY_TEST_ORACLE_URL names a real
- * one. The short run has the points at which the destination matters.
+ * The crash matrix with a table as the destination: of a real MySQL, and of Oracle over the wire ladder unless
+ * REPLAY_TEST_ORACLE_URL names a real one. The short run has the points at which the destination matters.
  */
 const long = process.env['REPLAY_TEST_LONG'] === '1';
 const points: readonly CrashPoint[] = long
@@ -21,38 +22,76 @@ const recoveries = long ? (['goes on', 'is terminated and started again'] as con
 const cells = points.flatMap((point) => recoveries.map((recovery) => ({ point, recovery })));
 const cellMs = 180_000;
 
-/** The database itself refuses a body that is too long: in characters, since in bytes it might fit. */
+/** The database itself refuses a body that is too long. */
 const columns = {
   stream: { field: 'stream' },
   incarnation: { field: 'incarnation' },
   seq: { field: 'sequence' },
   body: { field: 'payload' },
 };
-const tableSql = `CREATE TABLE ORDERS (STREAM VARCHAR2(255 CHAR), INCARNATION VARCHAR2(40), SEQ NUMBER(20), BODY VARCHAR2(${recordBytesMax} CHAR), PRIMARY KEY (STREAM, INCARNATION, SEQ))`;
+
+/** An empty table `orders` of a user of its own. */
+interface Destination {
+  readonly sink: Readonly<Record<string, unknown>>;
+  readonly password: string;
+  /** Sequences of the rows, ascending. */
+  sequences(): Promise<number[]>;
+  drop(): Promise<void>;
+}
+
+async function addMysql(): Promise<Destination> {
+  const database = await addDatabase(await testMysql());
+  const key = 'CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL';
+  await database.query(
+    `CREATE TABLE orders (stream VARCHAR(255) ${key}, incarnation VARCHAR(40) ${key}, seq BIGINT UNSIGNED NOT NULL,
+     body VARCHAR(${recordBytesMax}) CHARACTER SET utf8mb4, PRIMARY KEY (stream, incarnation, seq))`,
+  );
+  return {
+    sink: { type: 'mysql', ...database.place },
+    password: database.password,
+    sequences: async () => (await database.query('SELECT seq FROM orders ORDER BY seq')).map(({ seq }) => Number(seq)),
+    drop: () => database.drop(),
+  };
+}
+
+async function addOracle(): Promise<Destination> {
+  const user = await (await testOracle()).addUser();
+  // In characters, since in bytes it might fit.
+  await user.query(
+    `CREATE TABLE ORDERS (STREAM VARCHAR2(255 CHAR), INCARNATION VARCHAR2(40), SEQ NUMBER(20), BODY VARCHAR2(${recordBytesMax} CHAR), PRIMARY KEY (STREAM, INCARNATION, SEQ))`,
+  );
+  return {
+    sink: { type: 'oracle', ...user.place },
+    password: user.password,
+    sequences: async () => (await user.query('SELECT SEQ FROM ORDERS ORDER BY SEQ')).map(({ SEQ: seq }) => Number(seq)),
+    drop: () => user.drop(),
+  };
+}
 
 let bench: Bench;
+beforeAll(async () => {
+  bench = await openBench();
+}, 180_000);
 
-describe.skipIf(withoutOracle)('a worker lost while it writes into Oracle', () => {
-  beforeAll(async () => {
-    bench = await openBench();
-    await testOracle();
-  }, 180_000);
+describe.each([
+  { name: 'MySQL', without: withoutMysql, server: testMysql, add: addMysql },
+  { name: 'Oracle', without: withoutOracle, server: testOracle, add: addOracle },
+])('a worker lost while it writes into $name', ({ without, server, add }) => {
+  describe.skipIf(without).concurrent('at a point', () => {
+    beforeAll(async () => void (await server()), 180_000);
 
-  describe.concurrent('at a point', () => {
     test.each(cells)('$point, then the run $recovery', { timeout: cellMs }, async ({ point, recovery }) => {
-      const user = await (await testOracle()).addUser();
-      await user.query(tableSql);
+      const destination = await add();
       try {
-        expect.hasAssertions();
-        await survives(user, point, recovery);
+        await survives(destination, point, recovery);
       } finally {
-        await user.drop();
+        await destination.drop();
       }
     });
   });
 });
 
-async function survives(user: TestUser, point: CrashPoint, recovery: (typeof recoveries)[number]): Promise<void> {
+async function survives(destination: Destination, point: CrashPoint, recovery: (typeof recoveries)[number]): Promise<void> {
   const place = await newPlace();
   const stream = await addStream(bench.manager);
   // Enough steps for a second link, where that is the point.
@@ -60,12 +99,12 @@ async function survives(user: TestUser, point: CrashPoint, recovery: (typeof rec
   const [records, batch] = links ? [120, 2] : [60, 10];
   const content = await fillWithBad(bench.nats, stream, records);
   const secret = uniqueName('REPLAY_SECRET').replaceAll('-', '_').toUpperCase();
-  process.env[secret] = user.password;
-  const sink = { type: 'oracle', ...user.place, password: { env: secret }, table: 'orders', columns };
+  process.env[secret] = destination.password;
+  const sink = { ...destination.sink, password: { env: secret }, table: 'orders', columns };
   const plan = { batch_size: batch, end_sequence: records, report_file: `${stream.name}.json`, ...oneBatchAStep };
   const request = requestInto(sink, stream, plan);
   const durable = request.plan.replay['durable_consumer'] as string;
-  const directory = async () => (await user.query('SELECT SEQ FROM ORDERS ORDER BY SEQ')).map(({ SEQ: seq }) => Number(seq));
+  const directory = () => destination.sequences();
 
   const victim = await startVictim(bench, place, { crash: crashAt(point) });
   let run = await startRun(bench.client, place, request);
@@ -81,7 +120,7 @@ async function survives(user: TestUser, point: CrashPoint, recovery: (typeof rec
   const report = await run.result();
   await heir.stop();
   await expectAccounted(bench.manager, stream, { content, directory, report, first: firstOf(report) });
-  expect(victim.log()).not.toContain(user.password);
+  expect(victim.log()).not.toContain(destination.password);
 }
 
 function crashAt(point: CrashPoint) {
