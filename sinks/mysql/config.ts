@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { ruledText, secretSchema } from '../../core/schema.ts';
 import type { Problem } from '../../core/problems.ts';
@@ -81,10 +82,16 @@ function nameProblem(name: string): string | undefined {
 
 /** Rules between the fields, and with the idempotency key. */
 function problemsOf(sink: Readonly<Record<string, unknown>>, idempotency: Idempotency): Problem[] {
-  const { columns = null, create_table: create, tls } = sink as unknown as MysqlConfig;
+  const { host, columns = null, create_table: create, tls } = sink as unknown as MysqlConfig;
   const problems: Problem[] = [];
   if ((tls?.cert === undefined) !== (tls?.key === undefined)) {
     problems.push(problemAt(['sink', 'tls'], 'has one of "cert" and "key"; expected both or neither'));
+  }
+  // The driver would compare the certificate with the name `localhost`.
+  if (tls?.verify === true && isIP(host) > 0) {
+    problems.push(
+      problemAt(['sink', 'host'], 'is an address, which no certificate can be held against; expected the name of the server'),
+    );
   }
   problems.push(...layoutProblems(columns, create, idempotency));
   return problems;

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { Connection } from 'mysql2/promise';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ReplayRecord } from '../../../core/record.ts';
@@ -10,6 +11,7 @@ import {
   type TestDatabase,
   type TestMysql,
 } from '../../support/mysql.ts';
+import { makeCertificates } from '../../support/certificates.ts';
 import { makeMysqlSink, writeOnce } from '../../support/mysql-sink.ts';
 import { faultCode, inWords } from '../../support/outcomes.ts';
 
@@ -174,6 +176,16 @@ describe.skipIf(withoutOwnMysql)('faults of the server', () => {
     const encrypted = { ...fields, tls: { verify: false } };
     expect(inWords(await writeOnce(database, makeBatch(1, 2), { fields: encrypted }))).toEqual(['written', 'written']);
   });
+
+  test("TLS that trusts the target's authority, as text", async () => {
+    const file = await makeCertificates(['server']);
+    const args = [`--ssl-ca=${file('ca.pem')}`, `--ssl-cert=${file('server.pem')}`, `--ssl-key=${file('server.key')}`];
+    const guarded = await addDatabase(await ownMysql({ args }));
+    const tls = { ca: await readFile(file('ca.pem'), 'utf8') };
+    const trusting = { ...fields, host: 'localhost', tls };
+    expect(inWords(await writeOnce(guarded, makeBatch(1, 2), { fields: trusting }))).toEqual(['written', 'written']);
+    await guarded.drop();
+  }, 120_000);
 
   async function waitsForLock(): Promise<void> {
     for (let look = 0; look < 200; look++) {
