@@ -32,6 +32,13 @@ const recordings: readonly Recording[] = [
   { name: 'dry-run', records: 100, plan: { dry_run: true } },
   { name: 'completed', records: 300, plan: { batch_size: 100 } },
   { name: 'adaptive-batches', records: 3_000 },
+  { name: 'several-batches-a-step', records: 3_000, plan: { batch_size: 100 } },
+  {
+    name: 'ack-rides',
+    records: 500,
+    plan: { batch_size: 50, rate_limit_per_second: 1_000_000 },
+    target: { max_record_bytes: 30 },
+  },
   { name: 'drained', records: 50, plan: { end_sequence: null, stop_after_idle_seconds: 1 } },
   { name: 'rejects', records: 300, plan: { batch_size: 100 }, target: { max_record_bytes: 30 } },
   {
