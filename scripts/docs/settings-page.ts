@@ -1,10 +1,10 @@
+import { isAbsolute, relative } from 'node:path';
 import { settingsSchema } from '../../platform/settings.ts';
 import { code, page, table } from './markdown.ts';
 
 export function settingsPage(): string {
   const rows = Object.entries(settingsSchema.shape).map(([name, field]) => {
-    const fallback: unknown = field.safeParse(undefined).data;
-    return [code(name), code(defaults[name] ?? String(fallback)), field.meta()?.['description'] as string];
+    return [code(name), fallbackOf(field.safeParse(undefined).data), field.meta()?.['description'] as string];
   });
   return page(
     'platform/settings.ts',
@@ -33,8 +33,8 @@ Secrets of targets are read from variables whose names begin with \`REPLAY_SECRE
 }
 
 /** Folders are resolved against the working directory: the page shows them as written. */
-const defaults: Readonly<Record<string, string>> = {
-  REPLAY_DATA_ROOT: './data',
-  REPLAY_REPORT_ROOT: './reports',
-  REPLAY_TARGETS: './targets',
-};
+function fallbackOf(value: unknown): string {
+  if (value === undefined || value === null) return 'none';
+  const text = String(value);
+  return code(isAbsolute(text) ? `./${relative(process.cwd(), text)}` : text);
+}
