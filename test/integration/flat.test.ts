@@ -29,7 +29,7 @@ test(`${messages} messages: memory and history stay flat`, { timeout: long ? 1_8
   }
   const manager = await nats.jetstreamManager();
   const stored = async (): Promise<number> => (await manager.streams.info(stream.name)).state.messages;
-  await expect.poll(stored, { timeout: 60_000 }).toBe(messages);
+  await expect.poll(stored, { timeout: long ? 600_000 : 60_000, interval: 200 }).toBe(messages);
   const connection = await Connection.connect({ address: temporalAddress() });
   atFileEnd(() => connection.close());
   const { workflow } = new Client({ connection });
