@@ -34,7 +34,6 @@ Secrets of targets are read from variables whose names begin with \`REPLAY_SECRE
 
 /** Folders are resolved against the working directory: the page shows them as written. */
 function fallbackOf(value: unknown): string {
-  if (value === undefined || value === null) return 'none';
-  const text = String(value);
-  return code(isAbsolute(text) ? `./${relative(process.cwd(), text)}` : text);
+  if (typeof value !== 'string') return 'none';
+  return code(isAbsolute(value) ? `./${relative(process.cwd(), value)}` : value);
 }

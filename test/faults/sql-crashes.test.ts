@@ -83,7 +83,7 @@ describe.each([
     test.each(cells)('$point, then the run $recovery', { timeout: cellMs }, async ({ point, recovery }) => {
       const destination = await add();
       try {
-        await survives(destination, point, recovery);
+        await expectSurvives(destination, point, recovery);
       } finally {
         await destination.drop();
       }
@@ -91,7 +91,11 @@ describe.each([
   });
 });
 
-async function survives(destination: Destination, point: CrashPoint, recovery: (typeof recoveries)[number]): Promise<void> {
+async function expectSurvives(
+  destination: Destination,
+  point: CrashPoint,
+  recovery: (typeof recoveries)[number],
+): Promise<void> {
   const place = await newPlace();
   const stream = await addStream(bench.manager);
   // Enough steps for a second link, where that is the point.
