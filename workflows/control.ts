@@ -236,3 +236,11 @@ function faultOf(error: unknown): Fault {
   if (cause instanceof ApplicationFailure) return { code: 'unexpected', detail: null };
   throw error;
 }
+
+/** Moves the waits since the last call to the run, whose report tells them. */
+export function addWaits(run: { pausedMs: number; blockedMs: number }, control: Control): void {
+  run.pausedMs += control.pausedMs;
+  run.blockedMs += control.blockedMs;
+  control.pausedMs = 0;
+  control.blockedMs = 0;
+}

@@ -20,7 +20,17 @@ import { noProgress, progressRejectsMax, type Progress } from '../core/progress.
 import type { Report, StopReason } from '../core/report.ts';
 import type { DeadLettered } from '../core/steps.ts';
 import { describeSpool, drainBatch, drainDeadLetters, removeDrained, writeReport } from './activities.ts';
-import { createControl, enter, handleMessages, healed, unblock, untilDecided, whilePaused, type Control } from './control.ts';
+import {
+  addWaits,
+  createControl,
+  enter,
+  handleMessages,
+  healed,
+  unblock,
+  untilDecided,
+  whilePaused,
+  type Control,
+} from './control.ts';
 import { progressQuery, refusedFailure, reportQuery, searchAttributes } from './messages.ts';
 
 /** After a cancellation: how long dead letters and the removal of what is settled may take. */
@@ -222,13 +232,6 @@ async function conclude(
     );
     return drains.drainReport(run, state, reason, endedMs);
   }
-}
-
-function addWaits(run: DrainState, control: Control): void {
-  run.pausedMs += control.pausedMs;
-  run.blockedMs += control.blockedMs;
-  control.pausedMs = 0;
-  control.blockedMs = 0;
 }
 
 function showDetails(link: Link): void {

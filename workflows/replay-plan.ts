@@ -27,7 +27,17 @@ import type { DeadLettered, DescribeRequest, Delivery, ReplayRequest } from '../
 import { lastSuccessOf } from '../core/window.ts';
 import { acknowledge, closeRun, deadLetter, deliverBatch, describeStream, rehearse, writeReport } from './activities.ts';
 import { createApprovalDesk, handleApproval, untilApproved, type ApprovalDesk } from './approval.ts';
-import { createControl, enter, handleMessages, healed, unblock, untilDecided, whilePaused, type Control } from './control.ts';
+import {
+  addWaits,
+  createControl,
+  enter,
+  handleMessages,
+  healed,
+  unblock,
+  untilDecided,
+  whilePaused,
+  type Control,
+} from './control.ts';
 import {
   progressQuery,
   refusedFailure,
@@ -374,13 +384,6 @@ async function conclude(
     );
     return runs.report(run, state, reason, endedMs);
   }
-}
-
-function addWaits(run: RunState, control: Control): void {
-  run.pausedMs += control.pausedMs;
-  run.blockedMs += control.blockedMs;
-  control.pausedMs = 0;
-  control.blockedMs = 0;
 }
 
 function showDetails(link: Link): void {
