@@ -144,7 +144,8 @@ function hold(state: GroupState, span: Span & { attempts: number }, gap: Span | 
   const ranges = [...state.ranges.flatMap((range) => without(range, held)), held].sort((a, b) => a.first - b.first);
   return {
     kind: 'leased',
-    state: { ...state, epoch: state.epoch + 1, ranges },
+    // From its first lease on, a group has a position: what was given out and is gone unsettled is told as truncated.
+    state: { ...state, cursor: state.cursor ?? first, epoch: state.epoch + 1, ranges },
     lease: { first, next, attempt: attempts + 1 },
     gap,
   };

@@ -111,7 +111,7 @@ describe('leases', () => {
     const one = await group.lease({ ...first, leaseMs: 1 });
     const two = await until(() => group.lease(first));
     expect(two).toMatchObject({ attempt: 2 });
-    expect(await one!.commit()).toMatchObject({ result: 'fenced', cursor: null });
+    expect(await one!.commit()).toMatchObject({ result: 'fenced', cursor: 0 });
     expect(await one!.renew()).toBe(false);
     expect(await two.commit()).toMatchObject({ result: 'advanced', cursor: 1 });
   });
@@ -121,7 +121,7 @@ describe('leases', () => {
     const group = topic.group('g');
     const options = { ...first, limit: 1, parallel: 2 };
     const [one, two] = [await group.lease(options), await group.lease(options)];
-    expect(await two!.commit()).toEqual({ result: 'advanced', cursor: null });
+    expect(await two!.commit()).toEqual({ result: 'advanced', cursor: 0 });
     expect(await one!.commit()).toEqual({ result: 'advanced', cursor: 2 });
   });
 
@@ -194,7 +194,7 @@ describe('reset', () => {
     expect(await group.commit({ ...first, nextOffset: 3, handle: page.handle })).toMatchObject({ result: 'fenced', cursor: 0 });
     const [position] = await group.positions();
     expect(position!.resets.map(({ by, from, to }) => [by, from, to])).toEqual([
-      ['ops', null, 3],
+      ['ops', 0, 3],
       ['ops', 3, 2],
       ['ops', 2, 1],
       ['ops', 1, 0],

@@ -87,6 +87,7 @@ function lease(): fc.Arbitrary<Command> {
       if (at < model.oldest) return expect(taken).toBe('truncated');
       if (at >= model.next) return expect(taken).toBeNull();
       const page = model.read(at, most) as ModelPage;
+      model.cursors.set(name, at);
       if (taken === null || typeof taken === 'string') throw new Error(`no lease: ${taken}`);
       // What another lease of this group gave back comes first, in its own size.
       expect(page.bodies.slice(0, taken.records.length)).toEqual(payloadsOf(taken));

@@ -106,13 +106,21 @@ describe('leases', () => {
     expect(two.span).toEqual({ first: 2, next: 4, attempt: 1 });
   });
 
+  test('what a first lease gave out and nobody settled is told when it is gone, to readers without a lease too', () => {
+    const one = take(newGroup);
+    const back = release(one.state, one.id, 0)!;
+    const log = { oldest: 4, next: 4 };
+    expect(lease(back, log, ask())).toEqual({ kind: 'truncated', nextReadable: 4 });
+    expect(startOf(back, log, 'stop')).toEqual({ kind: 'truncated', nextReadable: 4 });
+  });
+
   test('two at a time: the cursor moves over the settled front only', () => {
     const one = take(newGroup, { recordsMax: 1, parallel: 2 });
     const two = take(one.state, { recordsMax: 1, parallel: 2 });
     expect(two.span.first).toBe(1);
     expect(lease(two.state, ends, ask({ parallel: 2 })).kind).toBe('nothing');
     const second = advanced(settle(two.state, two.id, 2));
-    expect(second.cursor).toBeNull();
+    expect(second.cursor).toBe(0);
     expect(advanced(settle(second, one.id, 1))).toMatchObject({ cursor: 2, ranges: [] });
   });
 
@@ -208,7 +216,7 @@ describe('poison', () => {
       expect(one.span.attempt).toBe(i);
       state = release(one.state, one.id, 0)!;
     }
-    expect(state.cursor).toBeNull();
+    expect(state.cursor).toBe(0);
   });
 
   test('after the last attempt the next poller gets nothing, and the one after it goes on behind the record', () => {
@@ -251,7 +259,7 @@ describe('reset', () => {
   test('moves anywhere, fences all, and leaves a line', () => {
     const one = take(newGroup);
     const over = reset(one.state, { to: 7, by: 'ops', nowMs: 5 });
-    expect(over).toMatchObject({ cursor: 7, ranges: [], resets: [{ atMs: 5, by: 'ops', from: null, to: 7 }] });
+    expect(over).toMatchObject({ cursor: 7, ranges: [], resets: [{ atMs: 5, by: 'ops', from: 0, to: 7 }] });
     expect(settle(over, one.id, 2).result).toBe('fenced');
     expect(take(reset(over, { to: 0, by: 'ops', nowMs: 6 })).span.first).toBe(0);
   });
