@@ -13,6 +13,7 @@ import { connect, type NatsConnection } from 'nats';
 import type { Report } from '../core/report.ts';
 import { startMysql } from '../scripts/servers/mysql.ts';
 import { startServers } from '../scripts/servers/servers.ts';
+import { publishAll, repeat } from '../test/support/streams.ts';
 import { median } from './plot.ts';
 
 const messages = Number(process.argv[2] ?? 100_000);
@@ -153,12 +154,11 @@ async function fill(connection: NatsConnection): Promise<void> {
   await manager.streams.add({ name: 'DLQ', subjects: ['dlq.bench'], allow_direct: true, duplicate_window: 3_600_000_000_000 });
   for (const [name, count] of [['BENCH', messages] as const, ['CLEAN', 10_000] as const, ['POISON', 10_000] as const]) {
     await manager.streams.add({ name, subjects: [`${name}.>`], allow_direct: true });
-    for (let i = 0; i < count; i++) {
-      connection.publish(`${name}.a`, Buffer.from(bodyOf(i, name === 'POISON' && i % 500 === 250)));
-      if (i % 5_000 === 0) await connection.flush();
-    }
-    await connection.flush();
-    while ((await manager.streams.info(name)).state.messages < count) await new Promise((wake) => setTimeout(wake, 50));
+    const body = (i: number) => Buffer.from(bodyOf(i, name === 'POISON' && i % 500 === 250));
+    await publishAll(
+      connection,
+      repeat(count, (i) => ({ subject: `${name}.a`, body: body(i) })),
+    );
   }
 }
 

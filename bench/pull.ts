@@ -2,10 +2,11 @@
  * How fast `pull` reads, as a ratio to the client's own `consumer.fetch` in the same run, and how long an ACK of a batch takes.
  * npx tsx bench/pull.ts [messages=100000] [batch=5000]; uses NATS_URL or starts a server of its own.
  */
-import { connect, type NatsConnection } from 'nats';
+import { connect, headers, type MsgHdrs, type NatsConnection } from 'nats';
 import { receiptOf } from '../core/batch.ts';
 import { createSource, type ConsumerSpec } from '../jetstream/source.ts';
 import { startNats } from '../scripts/servers/nats.ts';
+import { publishAll, repeat } from '../test/support/streams.ts';
 import { median } from './plot.ts';
 
 const bodyBytes = 288;
@@ -18,7 +19,7 @@ const given = process.env['NATS_URL'];
 const server = given === undefined || given === '' ? await startNats() : null;
 const nc = await connect({ servers: server?.url ?? given! });
 try {
-  for (const headers of [false, true]) await compare(nc, headers);
+  for (const withHeaders of [false, true]) await compare(nc, withHeaders);
 } finally {
   await nc.close();
   await server?.stop();
@@ -47,17 +48,21 @@ async function compare(nc: NatsConnection, withHeaders: boolean): Promise<void> 
 }
 
 async function fill(nc: NatsConnection, stream: string, withHeaders: boolean): Promise<void> {
-  const { headers } = await import('nats');
   const body = Buffer.alloc(bodyBytes, 'x');
-  for (let i = 0; i < messages; i++) {
-    const options = withHeaders ? { headers: headers() } : {};
-    options.headers?.set('Nats-Msg-Id', `message-${i}`);
-    nc.publish(`${stream}.family.${i % 10}`, body, options);
-    if (i % 5_000 === 0) await nc.flush();
-  }
-  await nc.flush();
-  const jsm = await nc.jetstreamManager();
-  while ((await jsm.streams.info(stream)).state.messages < messages) await new Promise((wake) => setTimeout(wake, 50));
+  await publishAll(
+    nc,
+    repeat(messages, (i) => ({
+      subject: `${stream}.family.${i % 10}`,
+      body,
+      ...(withHeaders ? { headers: withMessageId(i) } : {}),
+    })),
+  );
+}
+
+function withMessageId(i: number): MsgHdrs {
+  const made = headers();
+  made.set('Nats-Msg-Id', `message-${i}`);
+  return made;
 }
 
 /** Messages per second; each with its sequence read, as a replay must. */

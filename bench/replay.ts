@@ -17,6 +17,7 @@ import { createSource, type ConsumerSpec } from '../jetstream/source.ts';
 import { startServers } from '../scripts/servers/servers.ts';
 import { fileConfigSchema } from '../sinks/file/config.ts';
 import { createFileSink } from '../sinks/file/sink.ts';
+import { publishAll, repeat } from '../test/support/streams.ts';
 import { median, plot } from './plot.ts';
 
 const messages = Number(process.argv[2] ?? 100_000);
@@ -183,12 +184,10 @@ async function fill(nc: NatsConnection): Promise<void> {
   await manager.streams.add({ name: stream, subjects: ['bench.>'], allow_direct: true });
   const head = '{"order": 7088992364139642880, "price": 1.10, "note": "';
   const body = Buffer.from(`${head}${'x'.repeat(bodyBytes - head.length - 2)}"}`);
-  for (let i = 0; i < messages; i++) {
-    nc.publish(`bench.${i % 10}`, body);
-    if (i % 5_000 === 0) await nc.flush();
-  }
-  await nc.flush();
-  while ((await manager.streams.info(stream)).state.messages < messages) await new Promise((wake) => setTimeout(wake, 50));
+  await publishAll(
+    nc,
+    repeat(messages, (i) => ({ subject: `bench.${i % 10}`, body })),
+  );
 }
 
 async function startWorker(): Promise<ChildProcess> {

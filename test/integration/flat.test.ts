@@ -7,7 +7,7 @@ import { atFileEnd } from '../support/file-end.ts';
 import { requestOf } from '../support/request.ts';
 import { countLines } from '../support/records.ts';
 import { connectTestNats, temporalAddress, uniqueName } from '../support/servers.ts';
-import { addStream } from '../support/streams.ts';
+import { addStream, publishAll, repeat } from '../support/streams.ts';
 import { startWorker } from '../support/worker.ts';
 
 /** However long a run is, it costs the same: the worker's memory, and what Temporal keeps of a batch. */
@@ -23,13 +23,10 @@ test(`${messages} messages: memory and history stay flat`, { timeout: long ? 1_8
   const nats = await connectTestNats();
   const stream = await addStream(await nats.jetstreamManager());
   const body = Buffer.alloc(288, 'x');
-  for (let i = 0; i < messages; i++) {
-    nats.publish(`${stream.prefix}.${i % 10}`, body);
-    if (i % 5_000 === 0) await nats.flush();
-  }
-  const manager = await nats.jetstreamManager();
-  const stored = async (): Promise<number> => (await manager.streams.info(stream.name)).state.messages;
-  await expect.poll(stored, { timeout: long ? 600_000 : 60_000, interval: 200 }).toBe(messages);
+  await publishAll(
+    nats,
+    repeat(messages, (i) => ({ subject: `${stream.prefix}.${i % 10}`, body })),
+  );
   const connection = await Connection.connect({ address: temporalAddress() });
   atFileEnd(() => connection.close());
   const { workflow } = new Client({ connection });

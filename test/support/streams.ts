@@ -32,7 +32,11 @@ export interface TestMessage {
   readonly headers?: MsgHdrs;
 }
 
-/** Stores the messages in order. */
+export function* repeat(count: number, make: (index: number) => TestMessage): Iterable<TestMessage> {
+  for (let i = 0; i < count; i++) yield make(i);
+}
+
+/** Stores the messages in order. Every PubAck is awaited: a server that cannot keep up drops what nobody waits for. */
 export async function publishAll(connection: NatsConnection, messages: Iterable<TestMessage>): Promise<void> {
   const stream = connection.jetstream();
   let waiting: Promise<unknown>[] = [];
