@@ -18,7 +18,7 @@ import type { ReplayFault } from '../core/errors.ts';
 import { formatProblems } from '../core/problems.ts';
 import { TopicError } from '../core/topic-errors.ts';
 import type { Topic, TopicOptions } from '../core/topic.ts';
-import { connectNats, readNatsSettings, type NatsSettings } from '../jetstream/connection.ts';
+import { closeNats, connectNats, readNatsSettings, type NatsSettings } from '../jetstream/connection.ts';
 import { openLink, withFaults, type Link } from '../jetstream/link.ts';
 import { deleteDeadLetters } from '../jetstream/topics/dead-letter.ts';
 import { deleteGroups, listGroups } from '../jetstream/topics/group-store.ts';
@@ -149,7 +149,7 @@ async function openTopics(settings: NatsSettings, hooks: TopicHooks, cold: ColdR
       }),
     list: () => withFaults(undefined, () => listTopics(link)),
     delete: (name) => allowed({ action: 'delete', topic: name }, () => deleteTopic(link, name, clean)),
-    close: () => nc.drain(),
+    close: () => closeNats(nc),
   };
 }
 

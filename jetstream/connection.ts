@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   connect,
   credsAuthenticator,
@@ -223,4 +224,15 @@ function connectFault(error: unknown): Error {
   const code = (error as { code?: unknown } | undefined)?.code;
   if (typeof code === 'string') return new ReplayFault('nats_unreachable', code);
   return new ReplayFault('nats_unreachable');
+}
+
+const drainMsMax = 5_000;
+
+/** Lets what is on its way arrive, and closes. A server that is gone does not hold it up: a drain alone would wait for its return. */
+export async function closeNats(connection: NatsConnection): Promise<void> {
+  const waited = new AbortController();
+  const drained = connection.drain().catch(() => undefined);
+  await Promise.race([drained, sleep(drainMsMax, undefined, { signal: waited.signal }).catch(() => undefined)]);
+  waited.abort();
+  await connection.close();
 }

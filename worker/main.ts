@@ -10,7 +10,7 @@ import { encodeSegment, segmentName } from '../cold/segment.ts';
 import { ReplayFault } from '../core/errors.ts';
 import { stepSecondsBounds } from '../core/metrics.ts';
 import type { Parsed } from '../core/problems.ts';
-import { connectNats, readNatsSettings, type NatsSettings } from '../jetstream/connection.ts';
+import { closeNats, connectNats, readNatsSettings, type NatsSettings } from '../jetstream/connection.ts';
 import { openLink } from '../jetstream/link.ts';
 import { createSource } from '../jetstream/source.ts';
 import { createStreamWriter } from '../jetstream/stream-writer.ts';
@@ -125,7 +125,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
       await connection.close();
     }
   } finally {
-    await nats.drain().catch(() => undefined);
+    await closeNats(nats);
   }
 }
 

@@ -12,6 +12,7 @@ import { requestOf } from '../support/request.ts';
 import { atFileEnd } from '../support/file-end.ts';
 import { connectTestNats } from '../support/servers.ts';
 import { addStream } from '../support/streams.ts';
+import { startWorker } from '../support/worker.ts';
 
 /** Servers of our own, killed (SIGKILL) while a run needs them. */
 
@@ -99,4 +100,13 @@ test('Temporal killed and restarted with its database: the run goes on', { timeo
   const report = await run.result();
   await worker.stop();
   await expectAccounted(bench.manager, stream, { content, directory: join(place.dataRoot, stream.name), report });
+});
+
+test.each(['Temporal', 'NATS'])('SIGTERM while %s is gone: the worker ends all the same', { timeout: 120_000 }, async (gone) => {
+  const temporal = await startTemporal();
+  atFileEnd(() => temporal.stop());
+  const nats = await ownNats();
+  const worker = await startWorker({ TEMPORAL_ADDRESS: temporal.address, NATS_URL: nats.url });
+  await (gone === 'NATS' ? nats : temporal).kill();
+  expect(await worker.stop()).toBe(0);
 });
