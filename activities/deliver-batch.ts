@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { addTallies, type ChildTally } from '../core/children.ts';
+import { adaptBatchRecords } from '../core/pacing.ts';
 import type { Acknowledged, DeliverRequest, Delivery, EarlierBatch, EarlierBatches } from '../core/steps.ts';
 import { pullAndWrite, type Delivered } from './pull-and-write.ts';
 import { beginAck, noAck, type RidingAck } from './riding-ack.ts';
@@ -48,8 +49,16 @@ function mayGoOn({ receipt, rejected, end, consumerSequence }: Delivered): boole
 
 function followingRequest(request: DeliverRequest, last: Delivered, left: number): DeliverRequest {
   const { cursor, consumerSequence, dataRoot } = last;
-  const maxRecords = Math.min(request.maxRecords, left);
-  return { ...request, cursor, consumerSequence, dataRoot, maxRecords, furtherRecords: left - maxRecords, waitMs: 0 };
+  const adaptiveRecords = adapted(last);
+  const maxRecords = Math.min(adaptiveRecords ?? request.maxRecords, left);
+  const further = { adaptiveRecords, maxRecords, furtherRecords: left - maxRecords };
+  return { ...request, cursor, consumerSequence, dataRoot, ...further, waitMs: 0 };
+}
+
+/** null: the plan's own size holds. */
+function adapted({ adaptiveRecords, written, duplicate, pullMs, writeMs }: Delivered): number | null {
+  if (adaptiveRecords === undefined) return null;
+  return adaptBatchRecords(adaptiveRecords, { records: written + duplicate, seconds: (pullMs + writeMs) / 1_000 });
 }
 
 interface Further {

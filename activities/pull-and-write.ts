@@ -52,6 +52,7 @@ export async function pullAndWrite(
     pulledAhead,
     pullMs: Math.round(writeBegan - began),
     writeMs: Math.round(performance.now() - writeBegan),
+    ...(request.adaptiveRecords == null ? {} : { adaptiveRecords: request.adaptiveRecords }),
   };
 }
 

@@ -5,7 +5,7 @@
  *
  *   npm run bench [-- MESSAGES]        100,000 messages of 288 bytes by default
  */
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawnSync, type ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +18,7 @@ import { startServers } from '../scripts/servers/servers.ts';
 import { fileConfigSchema } from '../sinks/file/config.ts';
 import { createFileSink } from '../sinks/file/sink.ts';
 import { publishAll, repeat } from '../test/support/streams.ts';
+import { startBuiltWorker } from './built-worker.ts';
 import { median, plot } from './plot.ts';
 
 const messages = Number(process.argv[2] ?? 100_000);
@@ -39,12 +40,15 @@ let directories = 0;
 const folder = await mkdtemp(join(tmpdir(), 'durable-replay-bench-'));
 const dataRoot = join(folder, 'data');
 await mkdir(dataRoot);
-build();
 const servers = await startServers({ env: {} });
 const nats = await connect({ servers: servers.natsUrl });
 const connection = await Connection.connect({ address: servers.temporalAddress });
 const client = new Client({ connection });
-const worker = await startWorker();
+const worker = await startBuiltWorker({
+  NATS_URL: servers.natsUrl,
+  TEMPORAL_ADDRESS: servers.temporalAddress,
+  REPLAY_DATA_ROOT: dataRoot,
+});
 try {
   await fill(nats);
   natsBench();
@@ -157,14 +161,6 @@ async function replay(batchSize: number): Promise<Run> {
 }
 
 /** The worker that users run: plain node, workflows bundled before. */
-function build(): void {
-  const { status } = spawnSync(process.execPath, ['--import', 'tsx', 'scripts/build.ts'], {
-    cwd: projectFolder,
-    stdio: 'inherit',
-  });
-  if (status !== 0) throw new Error('the build failed');
-}
-
 /** The reference of NATS itself: explicit ACKs, the same messages. */
 function natsBench(): void {
   const args = ['--server', servers.natsUrl, 'bench', 'js', 'fetch', '--stream', stream, '--msgs', String(messages)];
@@ -188,27 +184,6 @@ async function fill(nc: NatsConnection): Promise<void> {
     nc,
     repeat(messages, (i) => ({ subject: `bench.${i % 10}`, body })),
   );
-}
-
-async function startWorker(): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ['dist/client/main.js', 'worker'], {
-    cwd: projectFolder,
-    env: {
-      ...process.env,
-      NATS_URL: servers.natsUrl,
-      TEMPORAL_ADDRESS: servers.temporalAddress,
-      REPLAY_DATA_ROOT: dataRoot,
-      REPLAY_METRICS_ADDRESS: 'off',
-    },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  await new Promise<void>((resolve, reject) => {
-    child.stderr.on('data', (chunk: Buffer) => {
-      if (chunk.includes('worker polls')) resolve();
-    });
-    child.once('exit', (code) => reject(new Error(`the worker ended with ${code}`)));
-  });
-  return child;
 }
 
 /** Linux only; 0 elsewhere. */

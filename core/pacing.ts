@@ -7,15 +7,15 @@ const batchSecondsLow = 0.5;
 /** A longer batch makes pause, cancel and progress slow. */
 const batchSecondsHigh = 4;
 
-/** Size of the next batch, from how long a full one took. */
+/** Size of the next batch, from how long the last took. One that was pulled ahead has the size of the batch before: half counts as full. */
 export function adaptBatchRecords(current: number, took: { readonly records: number; readonly seconds: number }): number {
-  if (took.records >= current && took.seconds < batchSecondsLow) return Math.min(batchRecordsMax, current * 2);
+  if (took.records * 2 >= current && took.seconds < batchSecondsLow) return Math.min(batchRecordsMax, current * 2);
   if (took.seconds > batchSecondsHigh) return Math.max(batchRecordsMin, Math.floor(current / 2));
   return current;
 }
 
-/** A step goes on with further batches for this long: enough to make Temporal's turn cheap, too short to delay a pause. */
-export const furtherMsMax = 250;
+/** A step goes on with further batches for this long: enough to make Temporal's turn cheap, too short for a pause to seem stuck. */
+export const furtherMsMax = 1_000;
 
 /** With a rate limit a batch is at most one second's worth, so that a change of the limit is felt at once. */
 export function limitBatchRecords(records: number, perSecond: number | null): number {

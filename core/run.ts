@@ -172,6 +172,7 @@ export function nextDelivery(run: RunState, ratePerSecond: number | null, nowMs:
     endTimeNanos: range.endTimeNanos,
     countedTo: farEnd(run.description),
     maxRecords,
+    adaptiveRecords: plan.batch_size === null ? run.batchRecords : null,
     maxBytes: plan.batch_bytes,
     maxAckPending: maxAckPending(run),
     waitMs: run.idleSinceMs === null ? 0 : idleWaitMs(nowMs - run.idleSinceMs, plan.stop_after_idle_seconds * 1_000),
@@ -307,7 +308,7 @@ export function settle(run: RunState, delivery: Delivery, letters: DeadLettered,
   run.decided = null;
   if (run.description.plan.batch_size === null && delivery.end === 'more') {
     const seconds = (delivery.pullMs + delivery.writeMs) / 1_000;
-    run.batchRecords = adaptBatchRecords(run.batchRecords, { records, seconds });
+    run.batchRecords = adaptBatchRecords(delivery.adaptiveRecords ?? run.batchRecords, { records, seconds });
   }
   run.cursor = delivery.cursor;
   run.consumerSequence = delivery.consumerSequence;

@@ -53,6 +53,8 @@ export interface DeliverRequest {
   /** Up to this sequence records were counted when the run began. */
   readonly countedTo: number;
   readonly maxRecords: number;
+  /** Size of batches that adapts to how long they take, and goes on adapting in further batches; null: the plan's own size holds. */
+  readonly adaptiveRecords: number | null;
   readonly maxBytes: number;
   readonly maxAckPending: number;
   /** How long to wait for a first record, milliseconds. */
@@ -103,6 +105,8 @@ export interface Delivery {
   readonly pulledAhead?: boolean;
   readonly pullMs: number;
   readonly writeMs: number;
+  /** The size that the last batch was allowed. Absent: it does not adapt. */
+  readonly adaptiveRecords?: number;
 }
 
 /**

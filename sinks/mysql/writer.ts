@@ -173,9 +173,9 @@ interface Parts extends Progress {
 }
 
 /**
- * Writes all rows in statements as large as goes. A statement with a bad row fails as a whole and leaves nothing, so it is
- * tried again in smaller parts until the bad row stands alone; good rows are never written twice. The part before the row
- * that the server names is known to be good.
+ * Writes all rows in statements as large as goes. A statement with a bad row fails as a whole and leaves nothing; good rows are
+ * never written twice. The rows before the one that the server names are known to be good; where it names none, halves are
+ * tried. Where one row is bad others often are: after it the parts begin small again.
  */
 async function writeParts(writer: Writer, all: readonly Row[], parts: Parts): Promise<void> {
   const rows = [...all];
@@ -183,9 +183,10 @@ async function writeParts(writer: Writer, all: readonly Row[], parts: Parts): Pr
     if (parts.source !== undefined) rows.push(...parts.source.next());
   };
   let at = 0;
-  let size = STATEMENT_ROWS_MAX;
   let sizeMax = STATEMENT_ROWS_MAX;
+  let bad: Span = nowhere;
   for (;;) {
+    const size = sizeAt(at, bad) ?? sizeMax;
     if (rows.length - at < size) makeMore();
     if (at === rows.length) return;
     const part = takePart(rows, at, { size, bytesMax: writer.rowsBytesMax });
@@ -195,7 +196,6 @@ async function writeParts(writer: Writer, all: readonly Row[], parts: Parts): Pr
       at += part.length;
       // Only whole parts let it grow again: otherwise every second row bad would mean a large failed statement for each.
       if (part.length >= sizeMax) sizeMax = Math.min(STATEMENT_ROWS_MAX, sizeMax * 2);
-      size = sizeMax;
       continue;
     }
     if (failure.meaning.kind === 'duplicate' && parts.verb === 'insert') {
@@ -204,19 +204,34 @@ async function writeParts(writer: Writer, all: readonly Row[], parts: Parts): Pr
         const { source: _, ...alone } = parts;
         await writeParts(writer, sorted.newer, { ...alone, verb: 'upsert' });
         rows.splice(at, part.length, ...sorted.unknown);
+        bad = nowhere;
         continue;
       }
     }
     if (part.length > 1) {
-      const good = (failure.row ?? 0) - 1;
-      size = good > 0 && good < part.length ? good : failure.row === 1 ? 1 : Math.ceil(part.length / 2);
+      const named = at + (failure.row ?? 0) - 1;
+      const isNamed = named >= at && named < at + part.length;
+      bad = isNamed ? { first: named, next: named + 1 } : { first: at, next: at + part.length };
       continue;
     }
     await settleAlone(writer, part[0]!, failure, parts);
     at++;
-    sizeMax = Math.max(1, sizeMax >> 1);
-    size = sizeMax;
+    sizeMax = Math.max(1, sizeMax >> 2);
   }
+}
+
+/** Indexes of rows, the last exclusive. */
+interface Span {
+  readonly first: number;
+  readonly next: number;
+}
+
+const nowhere: Span = { first: 0, next: 0 };
+
+/** Rows of the next statement while a bad row is known to be within `bad`; null: behind it. */
+function sizeAt(at: number, bad: Span): number | null {
+  if (at < bad.first) return bad.first - at;
+  return at < bad.next ? Math.ceil((bad.next - at) / 2) : null;
 }
 
 function takePart(

@@ -220,7 +220,8 @@ describe('pacing', () => {
   test('an adaptive batch grows while batches are short, and shrinks when they are long', () => {
     expect(adaptBatchRecords(1_000, { records: 1_000, seconds: 0.1 })).toBe(2_000);
     expect(adaptBatchRecords(8_000, { records: 8_000, seconds: 0.1 })).toBe(batchRecordsMax);
-    expect(adaptBatchRecords(1_000, { records: 900, seconds: 0.1 })).toBe(1_000);
+    expect(adaptBatchRecords(2_000, { records: 1_000, seconds: 0.1 })).toBe(4_000);
+    expect(adaptBatchRecords(1_000, { records: 499, seconds: 0.1 })).toBe(1_000);
     expect(adaptBatchRecords(1_000, { records: 1_000, seconds: 5 })).toBe(500);
     expect(adaptBatchRecords(100, { records: 100, seconds: 60 })).toBe(100);
   });
