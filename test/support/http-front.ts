@@ -21,7 +21,8 @@ export interface Front {
 
 /** A server in front of a real store. The Host header is kept: it is signed. */
 export async function startFront(target: S3Settings & { readonly endpoint: string }): Promise<Front> {
-  const signer = new AwsClient({ ...target, sessionToken: undefined, service: 's3', retries: 0 });
+  const { accessKeyId, secretAccessKey, region } = target;
+  const signer = new AwsClient({ accessKeyId, secretAccessKey, region, service: 's3', retries: 0 });
   const seen: string[] = [];
   let verdictOf: (method: string, path: string) => Verdict = () => ({ kind: 'pass' });
   const server = createServer((asked, answer) => {
