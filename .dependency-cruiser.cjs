@@ -133,7 +133,7 @@ module.exports = {
       withNode: false,
       comment: 'The registry may import core and each config.ts.',
     }),
-    allow('cold', '^cold/', ['^cold/', '^core/', pkg('@aws-sdk/[^/]+')], {
+    allow('cold', '^cold/', ['^cold/', '^core/', pkg('aws4fetch')], {
       withNode: true,
       comment: 'cold may import core, the S3 client and node:*.',
     }),
@@ -202,7 +202,7 @@ module.exports = {
       severity: 'error',
       comment: 'The NATS client belongs to jetstream, drivers to their sinks.',
       from: { path: '^client/' },
-      to: { path: [pkg('nats'), ...Object.values(sinkDrivers).flat().map(pkg), pkg('@aws-sdk/[^/]+')] },
+      to: { path: [pkg('nats'), ...Object.values(sinkDrivers).flat().map(pkg), pkg('aws4fetch')] },
     },
   ],
   options: {

@@ -1,4 +1,5 @@
 import type { Owner } from '../core/consumer.ts';
+import type { ColdKind } from '../core/topic.ts';
 import type { Parsed } from '../core/problems.ts';
 import type { ReplayTarget } from '../core/target.ts';
 import type { Sink } from '../sinks/sink.ts';
@@ -25,7 +26,8 @@ export interface Deps {
 /** What sweeps of topics need. */
 export interface SweepDeps {
   readonly topics: TopicSource;
-  readonly cold: ColdStore;
+  /** Throws `cold_unconfigured`. */
+  readonly cold: (kind: ColdKind) => ColdStore;
   readonly segments: SegmentFormat;
 }
 

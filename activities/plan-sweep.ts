@@ -6,7 +6,7 @@ export function makePlanSweep(deps: StepDeps): (topic: string) => Promise<{ read
   return (topic) =>
     topicStep(deps, async (signal) => {
       const opened = await deps.sweeps.topics.open(topic);
-      if (opened.topic.cold !== null) await deps.sweeps.cold.prove(signal);
+      if (opened.topic.cold !== null) await deps.sweeps.cold(opened.topic.cold).prove(signal);
       return { partitions: opened.topic.partitions };
     });
 }

@@ -13,11 +13,13 @@ export function makeStoreSegment(deps: StepDeps): (flush: SweepFlush) => Promise
       const opened = await deps.sweeps.topics.open(topic);
       const of = opened.partitions[partition]!;
       if (await deps.sweeps.topics.isRecorded(of, intent)) return null;
+      // A topic without a cold store has no flushes.
+      const cold = deps.sweeps.cold(opened.topic.cold!);
       const records = await deps.sweeps.topics.readHot(of, intent, signal);
       const place = { topic: opened.topic.id, partition, first: intent.first, next: intent.next };
       const bytes = deps.sweeps.segments.encode(place, records);
-      if ((await deps.sweeps.cold.put(intent.name, bytes, signal)) === 'exists') {
-        const there = await deps.sweeps.cold.get(intent.name, signal);
+      if ((await cold.put(intent.name, bytes, signal)) === 'exists') {
+        const there = await cold.get(intent.name, signal);
         if (there === null) throw new ReplayFault('cold_unavailable', 'an object that exists cannot be read');
         if (Buffer.compare(there, bytes) !== 0) throw new ReplayFault('cold_conflict');
       }

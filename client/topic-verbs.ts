@@ -1,7 +1,14 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { groupDigits } from '../core/problems.ts';
 import { parseTime } from '../core/time.ts';
-import { pageRecordsMax, topicDefaults, topicLimits, type TopicOptions as TopicCreation } from '../core/topic.ts';
+import {
+  coldKinds,
+  pageRecordsMax,
+  topicDefaults,
+  topicLimits,
+  type ColdKind,
+  type TopicOptions as TopicCreation,
+} from '../core/topic.ts';
 import type { TopicAction } from './commands/topic.ts';
 import { wholeNumber, withExamples, type Example, type Found } from './verbs.ts';
 import type { ResetTarget } from './topics.ts';
@@ -64,7 +71,7 @@ function create({ add, found }: Verbs): void {
     .option('--max-record-bytes <size>', `of one record with its keys; default ${mib(quota.maxRecordBytes)}`, byteSize)
     .option('--max-push-bytes <size>', `of one push into a partition; default ${mib(quota.maxPushBytes)}`, byteSize)
     .option('--max-groups <n>', `consumer groups; default ${groupDigits(quota.maxGroups)}`, whole('maxGroups'))
-    .addOption(new Option('--cold <store>', 'keep what leaves the hot window; default: it is gone').choices(['file']))
+    .addOption(new Option('--cold <store>', 'keep what leaves the hot window; default: it is gone').choices(coldKinds))
     .option('--records-per-second <n>', 'that one client may push; default no limit', whole('recordsPerSecond'))
     .action((name: string, flags: CreateFlags & Json) => found(name, flags.json, { kind: 'create', options: creation(flags) }));
 }
@@ -78,7 +85,7 @@ interface CreateFlags {
   readonly maxPushBytes?: number;
   readonly maxGroups?: number;
   readonly recordsPerSecond?: number;
-  readonly cold?: 'file';
+  readonly cold?: ColdKind;
 }
 
 function creation(flags: CreateFlags): TopicCreation {

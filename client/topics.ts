@@ -11,13 +11,12 @@
  *
  * Every call throws TopicError (a stable `code`, what it means, what to do `next`) or ReplayFault (the server does not answer).
  */
-import { resolve } from 'node:path';
-import { createFileStore } from '../cold/file.ts';
-import { createSegmentReader } from '../cold/reader.ts';
+import { createSegmentReaders } from '../cold/reader.ts';
+import { createColdStores } from '../cold/stores.ts';
 import type { ReplayFault } from '../core/errors.ts';
 import { formatProblems } from '../core/problems.ts';
 import { TopicError } from '../core/topic-errors.ts';
-import type { Topic, TopicOptions } from '../core/topic.ts';
+import type { ColdKind, Topic, TopicOptions } from '../core/topic.ts';
 import { closeNats, connectNats, readNatsSettings, type NatsSettings } from '../jetstream/connection.ts';
 import { openLink, withFaults, type Link } from '../jetstream/link.ts';
 import { deleteDeadLetters } from '../jetstream/topics/dead-letter.ts';
@@ -64,7 +63,7 @@ export type {
 };
 
 export interface TopicsOptions extends TopicHooks {
-  /** `NATS_URL` and the others of the `nats` command, `REPLAY_COLD_ROOT`; default: those of the process. */
+  /** `NATS_URL` and the others of the `nats` command, `REPLAY_COLD_*` and `AWS_*`; default: those of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -106,20 +105,18 @@ export interface GroupHandle {
   delete(): Promise<void>;
 }
 
+type ColdReaders = (kind: ColdKind) => ColdReader;
+
 const pageDefault = 100;
 
 /** Connects to NATS. Throws ReplayFault, or `server_too_old`. */
 export async function connectTopics(options: TopicsOptions = {}): Promise<Topics> {
   const settings = readNatsSettings(options.env ?? process.env);
   if (!settings.ok) throw new TopicError('setting_invalid', formatProblems(settings.problems));
-  return await openTopics(settings.value, options, createSegmentReader(createFileStore(coldRoot(options.env ?? process.env))));
+  return await openTopics(settings.value, options, createSegmentReaders(createColdStores(options.env ?? process.env)));
 }
 
-function coldRoot(env: Readonly<Record<string, string | undefined>>): string {
-  return resolve(env['REPLAY_COLD_ROOT'] || './cold');
-}
-
-async function openTopics(settings: NatsSettings, hooks: TopicHooks, cold: ColdReader): Promise<Topics> {
+async function openTopics(settings: NatsSettings, hooks: TopicHooks, cold: ColdReaders): Promise<Topics> {
   const nc = await connectNats(settings);
   const link = openLink(nc, settings);
   try {
@@ -158,8 +155,8 @@ async function ifAllowed<T>(hooks: TopicHooks, access: TopicAccess, act: () => P
   return await act();
 }
 
-function handleOf(link: Link, opened: OpenedTopic, hooks: TopicHooks, cold: ColdReader): TopicHandle {
-  const log = new TopicLog(link, opened, hooks, cold);
+function handleOf(link: Link, opened: OpenedTopic, hooks: TopicHooks, cold: ColdReaders): TopicHandle {
+  const log = new TopicLog(link, opened, hooks, opened.topic.cold === null ? null : lazyReader(cold, opened.topic.cold));
   const topic = log.topic.name;
   const allowed = <T>(action: TopicAccess['action'], act: () => Promise<T>) => ifAllowed(hooks, { action, topic }, act);
   return {
@@ -170,6 +167,11 @@ function handleOf(link: Link, opened: OpenedTopic, hooks: TopicHooks, cold: Cold
     groups: () => allowed('groups', () => withFaults(undefined, () => listGroups(link, log.topic))),
     group: (name) => groupHandleOf(new ConsumerGroup(link, log, name, hooks), topic, hooks),
   };
+}
+
+/** Whoever only pushes needs no login for the cold store. */
+function lazyReader(readers: ColdReaders, kind: ColdKind): ColdReader {
+  return { read: async (segment, place, signal) => await readers(kind).read(segment, place, signal) };
 }
 
 function groupHandleOf(group: ConsumerGroup, topic: string, hooks: TopicHooks): GroupHandle {

@@ -1,6 +1,8 @@
 import type { SegmentRef } from '../core/manifest.ts';
+import type { ColdKind } from '../core/topic.ts';
 import { decodeSegment, type SegmentRecord } from './segment.ts';
 import type { ColdStore } from './store.ts';
+import type { ColdStores } from './stores.ts';
 
 /** Segments that are kept decoded: readers go through them in order. */
 const segmentsKept = 8;
@@ -39,6 +41,16 @@ export function createSegmentReader(store: ColdStore): SegmentReader {
       if (kept.size > segmentsKept) kept.delete(kept.keys().next().value!);
       return read;
     },
+  };
+}
+
+/** One reader per kind of store. Throws `cold_unconfigured`. */
+export function createSegmentReaders(stores: ColdStores): (kind: ColdKind) => SegmentReader {
+  const readers = new Map<ColdKind, SegmentReader>();
+  return (kind) => {
+    const reader = readers.get(kind) ?? createSegmentReader(stores(kind));
+    readers.set(kind, reader);
+    return reader;
   };
 }
 

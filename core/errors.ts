@@ -173,6 +173,11 @@ export const faultCatalogue = {
     meaning: 'The cold store is read-only, or the worker lacks the permission to write there.',
     next: 'Give the worker the permission; the next sweep goes on.',
   },
+  cold_unconfigured: {
+    kind: 'stop',
+    meaning: 'Where the cold store of a topic is, or how to log in there, is not set in this process.',
+    next: 'Set what is named (docs/reference/settings.md) for workers and for those who read topics, and start them again.',
+  },
   cold_full: {
     kind: 'stop',
     meaning: 'The cold store has no space left.',

@@ -23,8 +23,9 @@ export interface TopicSettings {
   readonly cold: ColdKind | null;
 }
 
-/** `file`: below the cold root of the worker. */
-export type ColdKind = 'file';
+/** `file`: below the cold root; `s3`: in the bucket of the settings. */
+export const coldKinds = ['file', 's3'] as const;
+export type ColdKind = (typeof coldKinds)[number];
 
 export interface HotBounds {
   readonly maxAgeSeconds: number;

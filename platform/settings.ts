@@ -21,6 +21,23 @@ const schema = z.object({
   REPLAY_COLD_ROOT: folder('./cold').meta({
     description: 'Where topics with a cold store of files keep their segments; the same for workers and for those who read.',
   }),
+  REPLAY_COLD_S3: z
+    .string()
+    .regex(/^s3:\/\/[a-z0-9.-]{3,63}(\/[\w./-]*)?$/, 'expected s3://bucket or s3://bucket/prefix')
+    .optional()
+    .meta({
+      description:
+        'Bucket, and prefix of the names, of topics whose cold store is `s3`; the same for workers and for those who read. Login: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`.',
+      examples: ['s3://history/topics'],
+    }),
+  REPLAY_COLD_S3_ENDPOINT: z
+    .string()
+    .regex(/^https?:\/\/[^/?#@\s]+\/?$/, 'expected http(s)://host:port')
+    .optional()
+    .meta({
+      description: 'Address of an S3-compatible store (R2, MinIO, SeaweedFS). Unset: AWS, in `AWS_REGION`.',
+      examples: ['https://s3.example.com:8333'],
+    }),
   REPLAY_ALLOWED_HOSTS: z
     .string()
     .optional()

@@ -5,8 +5,8 @@ import { Client } from '@temporalio/client';
 import { NativeConnection, Runtime, Worker, type WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker';
 import type { Deps } from '../activities/deps.ts';
 import { createActivities } from '../activities/index.ts';
-import { createFileStore } from '../cold/file.ts';
 import { encodeSegment, segmentName } from '../cold/segment.ts';
+import { createColdStores } from '../cold/stores.ts';
 import { ReplayFault } from '../core/errors.ts';
 import { stepSecondsBounds } from '../core/metrics.ts';
 import type { Parsed } from '../core/problems.ts';
@@ -108,7 +108,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
             dataRoot: createDataRoot(settings.dataRoot),
             sweeps: {
               topics: createTopicSource(openLink(nats, options.nats)),
-              cold: createFileStore(settings.coldRoot),
+              cold: createColdStores({ ...options.env, REPLAY_COLD_ROOT: settings.coldRoot }),
               segments: { name: segmentName, encode: encodeSegment },
             },
             log,

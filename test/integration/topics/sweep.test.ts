@@ -3,11 +3,13 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { createFileStore } from '../../../cold/file.ts';
 import { encodeSegment, segmentName } from '../../../cold/segment.ts';
+import { createColdStores } from '../../../cold/stores.ts';
 import type { TopicHandle, Topics } from '../../../client/topics.ts';
 import type { Intent } from '../../../core/manifest.ts';
 import { openLink } from '../../../jetstream/link.ts';
 import { createTopicSource, type TopicSource } from '../../../jetstream/topics/sweep-source.ts';
 import { tempDir } from '../../support/file-end.ts';
+import { seaweedEnv, seaweedSettings } from '../../support/seaweed.ts';
 import { connectTestNats, natsUrl, uniqueName } from '../../support/servers.ts';
 import { startWorker } from '../../support/worker.ts';
 import { command } from '../cli/command-line.ts';
@@ -205,27 +207,29 @@ describe('with a cold store', () => {
   });
 });
 
-test('replay-stream topic sweep: a worker does it, two at once do it once', { timeout: 600_000 }, async () => {
-  const worker = await startWorker({ REPLAY_COLD_ROOT: coldRoot });
-  const name = uniqueName('swept');
-  const env = { NATS_URL: natsUrl(), REPLAY_COLD_ROOT: coldRoot };
-  expect(
-    await command(['topic', 'create', name, '--partitions', '2', '--max-records', '5', '--cold', 'file'], env),
-  ).toMatchObject({
-    status: 0,
+describe('replay-stream topic sweep', () => {
+  test.each(['file', 's3'] as const)('a worker does it, two at once do it once: %s', { timeout: 600_000 }, async (cold) => {
+    const settings = cold === 's3' ? await seaweedSettings() : null;
+    const stores = { REPLAY_COLD_ROOT: coldRoot, ...(settings === null ? {} : seaweedEnv(settings)) };
+    const env = { NATS_URL: natsUrl(), ...stores };
+    const store = createColdStores(stores)(cold);
+    const worker = await startWorker(stores);
+    const name = uniqueName('swept');
+    const make = ['topic', 'create', name, '--partitions', '2', '--max-records', '5', '--cold', cold];
+    expect(await command(make, env)).toMatchObject({ status: 0 });
+    const topic = await (await openTestTopics({ env })).open(name);
+    await topic.push(Array.from({ length: 20 }, (_, i) => ({ partitionKey: `user-${i}`, payload: i })));
+    const counts = (await topic.bounds()).map(({ next }) => next);
+    const sweeps = await Promise.all([1, 2].map(() => command(['topic', 'sweep', name, '--json'], env)));
+    for (const { status } of sweeps) expect(status).toBe(0);
+    expect(await topic.bounds()).toMatchObject(counts.map((next) => ({ oldest: 0, hot: Math.max(0, next - 5), next })));
+    for (const partition of [0, 1]) {
+      expect((await topic.read({ partition, from: 0 })).records).toHaveLength(counts[partition]!);
+      expect(await store.list(`${topic.topic.id}/000${partition}/`, never)).toHaveLength(1);
+    }
+    const missing = await command(['topic', 'sweep', 'nowhere'], env);
+    expect(missing).toMatchObject({ status: 2, stdout: '' });
+    await topics.delete(name);
+    await worker.stop();
   });
-  const topic = await topics.open(name);
-  await topic.push(Array.from({ length: 20 }, (_, i) => ({ partitionKey: `user-${i}`, payload: i })));
-  const counts = (await topic.bounds()).map(({ next }) => next);
-  const sweeps = await Promise.all([1, 2].map(() => command(['topic', 'sweep', name, '--json'], env)));
-  for (const { status } of sweeps) expect(status).toBe(0);
-  expect(await topic.bounds()).toMatchObject(counts.map((next) => ({ oldest: 0, hot: Math.max(0, next - 5), next })));
-  for (const partition of [0, 1]) {
-    expect((await topic.read({ partition, from: 0 })).records).toHaveLength(counts[partition]!);
-    expect(await readdir(join(coldRoot, topic.topic.id, `000${partition}`))).toHaveLength(1);
-  }
-  const missing = await command(['topic', 'sweep', 'nowhere'], env);
-  expect(missing).toMatchObject({ status: 2, stdout: '' });
-  await topics.delete(name);
-  await worker.stop();
 });
