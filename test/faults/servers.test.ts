@@ -102,11 +102,15 @@ test('Temporal killed and restarted with its database: the run goes on', { timeo
   await expectAccounted(bench.manager, stream, { content, directory: join(place.dataRoot, stream.name), report });
 });
 
-test.each(['Temporal', 'NATS'])('SIGTERM while %s is gone: the worker ends all the same', { timeout: 120_000 }, async (gone) => {
-  const temporal = await startTemporal();
-  atFileEnd(() => temporal.stop());
-  const nats = await ownNats();
-  const worker = await startWorker({ TEMPORAL_ADDRESS: temporal.address, NATS_URL: nats.url });
-  await (gone === 'NATS' ? nats : temporal).kill();
-  expect(await worker.stop()).toBe(0);
-});
+test.each(['Temporal', 'NATS'])(
+  'SIGTERM while %s is gone: the worker ends all the same',
+  { timeout: 120_000 },
+  async (gone) => {
+    const temporal = await startTemporal();
+    atFileEnd(() => temporal.stop());
+    const nats = await ownNats();
+    const worker = await startWorker({ TEMPORAL_ADDRESS: temporal.address, NATS_URL: nats.url });
+    await (gone === 'NATS' ? nats : temporal).kill();
+    expect(await worker.stop()).toBe(0);
+  },
+);
