@@ -133,6 +133,14 @@ module.exports = {
       withNode: false,
       comment: 'The registry may import core and each config.ts.',
     }),
+    allow('sinks-packages', '^sinks/packages\\.ts$', ['^core/', '^sinks/registry\\.ts$'], {
+      withNode: true,
+      comment: 'Packages of sinks are found by name: nothing but core, the registry and node:*.',
+    }),
+    allow('sinks-public', '^sinks/public\\.ts$', ['^core/'], {
+      withNode: false,
+      comment: 'What packages of sinks build on: the port, and what core offers sinks.',
+    }),
     allow('cold', '^cold/', ['^cold/', '^core/', pkg('aws4fetch')], {
       withNode: true,
       comment: 'cold may import core, the S3 client and node:*.',
@@ -152,13 +160,13 @@ module.exports = {
       name: 'client',
       severity: 'error',
       comment:
-        'The client may import core, sinks/registry.ts, workflows/messages.ts and platform; inspect and topics also jetstream and ' +
+        'The client may import core, sinks/registry.ts and packages.ts, workflows/messages.ts and platform; inspect and topics also jetstream and ' +
         'cold; the verbs worker and dev start worker/main.ts, dev also the servers of scripts/servers.',
       from: { path: '^client/' },
       to: {
         path: '^(activities|sinks|workflows|jetstream|cold|worker|scripts|test|bench)/',
         pathNot: [
-          '^sinks/registry\\.ts$',
+          '^sinks/(registry|packages)\\.ts$',
           '^workflows/messages\\.ts$',
           '^jetstream/',
           '^cold/',

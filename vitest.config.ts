@@ -1,9 +1,17 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 /** How many test files that use servers run at once: more than one makes timing tests unreliable on a small machine. */
 const serverWorkers = Number(process.env['REPLAY_TEST_WORKERS'] ?? 1);
 
+/** As in tsconfig.json: the public faces of this package, for the sink of the example. */
+const alias = {
+  'durable-replay/sinks': fileURLToPath(new URL('sinks/public.ts', import.meta.url)),
+  'durable-replay/contract': fileURLToPath(new URL('test/contract/public.ts', import.meta.url)),
+};
+
 export default defineConfig({
+  resolve: { alias },
   test: {
     pool: 'forks',
     allowOnly: false,
@@ -11,6 +19,7 @@ export default defineConfig({
     teardownTimeout: 30_000,
     projects: [
       {
+        resolve: { alias },
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts'],
@@ -22,6 +31,7 @@ export default defineConfig({
         },
       },
       {
+        resolve: { alias },
         test: {
           name: 'servers',
           include: [

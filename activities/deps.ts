@@ -64,7 +64,7 @@ export interface Targets {
   /** Takes a target document, or the name of a file in the targets folder. */
   resolve(target: unknown): Promise<Parsed<ReplayTarget>>;
   /** The type of the sink, or of a child of it, for which the contract suite has not passed in the mode that it asks for; null: none. */
-  uncertified(sink: ReplayTarget['sink']): string | null;
+  uncertified(sink: ReplayTarget['sink']): { readonly type: string; readonly mode: string } | null;
   /** Whether the sink lives below this machine's data root. */
   isLocal(sink: ReplayTarget['sink']): boolean;
   /** The streams that the sink writes into. */

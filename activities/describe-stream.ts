@@ -79,9 +79,11 @@ function occasionOf({ at, lastSuccess }: DescribeRequest, facts: StreamFacts): O
 }
 
 export function checkCertified({ targets }: Deps, { sink }: ReplayTarget): Problem[] {
-  const type = targets.uncertified(sink);
-  if (type === null) return [];
-  return [{ path: 'sink.type', message: `the sink "${type}" has no certification; run: npm run certify -- ${type}` }];
+  const lacking = targets.uncertified(sink);
+  if (lacking === null) return [];
+  const { type, mode } = lacking;
+  const message = `the sink "${type}" has no certification for its mode "${mode}"; certify it (docs/certification.md), then start again`;
+  return [{ path: 'sink.type', message }];
 }
 
 async function findStream({ source }: Deps, stream: string): Promise<StreamFacts | null> {

@@ -28,7 +28,11 @@ const actions: { readonly [V in Verb]: () => Promise<Action<V>> } = {
   topic: async () => (await import('./commands/topic.ts')).topic,
 };
 
+/** They read targets, or write into what targets name. */
+const sinkVerbs: readonly Verb[] = ['replay', 'check', 'schedule', 'retryOptional', 'drain', 'worker', 'dev'];
+
 export async function act({ verb, options }: Invocation, terminal: Terminal): Promise<ExitStatus> {
+  if (sinkVerbs.includes(verb)) await (await import('./sinks.ts')).loadSinks(process.env);
   // The pair fits by construction of Invocation; the union itself cannot say so.
   const action = (await actions[verb]()) as Action<Verb>;
   return await action(options, terminal);

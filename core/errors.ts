@@ -219,17 +219,27 @@ export const faultCatalogue = {
 export type FaultCode = keyof typeof faultCatalogue;
 export type FaultKind = FaultEntry['kind'];
 
+const brand = Symbol.for('durable-replay.fault');
+
 /** Thrown by the effects (sinks, jetstream); becomes a Temporal failure in activities/failure.ts. `detail` never holds values of
  *  records, secrets, addresses or paths: it reaches histories and reports. */
 export class ReplayFault extends Error {
   readonly code: FaultCode;
   readonly detail: string | undefined;
+  /** Also a fault of another copy of this module, which a package of sinks may have brought along. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === 'object' && value !== null && brand in value;
+  }
 
   constructor(code: FaultCode, detail?: string, options?: ErrorOptions) {
     super(detail === undefined ? faultCatalogue[code].meaning : `${faultCatalogue[code].meaning} (${detail})`, options);
     this.name = 'ReplayFault';
     this.code = code;
     this.detail = detail;
+  }
+
+  get [brand](): true {
+    return true;
   }
 
   get kind(): FaultKind {

@@ -154,7 +154,8 @@ function parseSink(sink: unknown, specs: readonly SinkSpec[]): Parsed<ReplayTarg
   const spec = specs.find((candidate) => candidate.type === type);
   if (spec === undefined) {
     const near = typeof type === 'string' ? nearest(type, types) : undefined;
-    const meant = near === undefined ? '' : `; did you mean ${JSON.stringify(near)}?`;
+    const packaged = typeof type === 'string' ? '; a package that brings it is named in REPLAY_SINKS' : '';
+    const meant = near === undefined ? packaged : `; did you mean ${JSON.stringify(near)}?`;
     return refused(['sink', 'type'], `expected ${oneOf}, got ${shown(type)}${meant}`);
   }
   const checked = checkSchema(spec.config, sink, { at: ['sink'], echo: false });

@@ -12,6 +12,11 @@ const folder = (fallback: string) =>
     .default(fallback)
     .transform((path) => (isAbsolute(path) ? path : resolve(path)));
 
+const namesText = z
+  .string()
+  .optional()
+  .transform((text) => text?.split(/[\s,]+/).filter((name) => name !== '') ?? null);
+
 const schema = z.object({
   REPLAY_DATA_ROOT: folder('./data').meta({
     description: 'Where file and spool targets live; their directories are relative to it.',
@@ -38,15 +43,16 @@ const schema = z.object({
       description: 'Address of an S3-compatible store (R2, MinIO, SeaweedFS). Unset: AWS, in `AWS_REGION`.',
       examples: ['https://s3.example.com:8333'],
     }),
-  REPLAY_ALLOWED_HOSTS: z
-    .string()
-    .optional()
-    .transform((text) => text?.split(/[\s,]+/).filter((host) => host !== '') ?? null)
-    .meta({
-      description:
-        'Hosts that targets may name, with commas between; `*.example.com` stands for every host below it. Unset: any host. Set it where others than the operators of the worker may start replays: the secrets of a target go to the host that it names.',
-      examples: ['db.example.com,*.internal.example.com'],
-    }),
+  REPLAY_ALLOWED_HOSTS: namesText.meta({
+    description:
+      'Hosts that targets may name, with commas between; `*.example.com` stands for every host below it. Unset: any host. Set it where others than the operators of the worker may start replays: the secrets of a target go to the host that it names.',
+    examples: ['db.example.com,*.internal.example.com'],
+  }),
+  REPLAY_SINKS: namesText.meta({
+    description:
+      'Packages that bring further sinks, with commas between (docs/certification.md); looked for in `node_modules` from the working directory on. The same where targets are checked, that is for `replay-stream` itself.',
+    examples: ['durable-replay-sqlite'],
+  }),
   REPLAY_METRICS_ADDRESS: z
     .string()
     .regex(/^(\S+:\d{1,5}|off)$/, 'expected host:port, for example 127.0.0.1:9464, or off')
@@ -120,6 +126,11 @@ function versioningOf({
   REPLAY_VERSIONING: behavior,
 }: z.output<typeof schema>): Settings['versioning'] {
   return buildId === undefined ? null : { buildId, behavior };
+}
+
+/** Names in REPLAY_SINKS: what the command line needs of the settings, whatever stands in the others. */
+export function sinkPackagesOf(env: NodeJS.ProcessEnv): readonly string[] {
+  return schema.shape.REPLAY_SINKS.parse(env['REPLAY_SINKS']) ?? [];
 }
 
 /** For the reference page. */

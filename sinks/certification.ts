@@ -4,11 +4,11 @@ import type { SinkSpec } from './registry.ts';
 /** Version of the evidence format. */
 export const CERTIFICATION_FORMAT = 1;
 
-/** What `npm run certify -- TYPE` found when it ran the contract suite against the real destination. */
+/** What was found when `npm run certify -- TYPE`, or `certify` of test/contract/certify.ts, ran the contract suite against the real destination. */
 export interface Certification {
   readonly format: number;
   readonly type: string;
-  /** Version of this package when it was certified. */
+  /** Version of the package that brings the sink, when it was certified. */
   readonly package_version: string;
   readonly modes: readonly CertifiedMode[];
 }
@@ -27,12 +27,16 @@ export function certificationOf(spec: Pick<SinkSpec, 'type' | 'evidence'>): Cert
 
 /** Whether the contract suite passed for the mode that this `sink` object of a target asks for. */
 export function isCertified(spec: SinkSpec, sink: Readonly<Record<string, unknown>>): boolean {
-  const mode = spec.modeOf?.(sink) ?? DEFAULT_MODE;
+  const mode = modeOf(spec, sink);
   const certified = certificationOf(spec)?.modes.find((candidate) => candidate.mode === mode);
   return certified !== undefined && certified.cases.length > 0 && certified.cases.every(({ result }) => result !== 'failed');
 }
 
-const DEFAULT_MODE = 'default';
+export function modeOf(spec: Pick<SinkSpec, 'modeOf'>, sink: Readonly<Record<string, unknown>>): string {
+  return spec.modeOf?.(sink) ?? DEFAULT_MODE;
+}
+
+export const DEFAULT_MODE = 'default';
 
 function readEvidence(evidence: URL): Certification | null {
   try {

@@ -41,8 +41,15 @@ export interface SinkSpec {
   readonly loadDrain?: () => Promise<(config: never, context: Pick<SinkContext, 'dataRoot' | 'secret' | 'log'>) => SpoolDrain>;
 }
 
-/** The one list of destinations. Order: as the reference page shows them. */
-export const sinkSpecs: readonly SinkSpec[] = [fileSpec, mysqlSpec, oracleSpec, spoolSpec, jetstreamSpec, fanOutSpec];
+const known: SinkSpec[] = [fileSpec, mysqlSpec, oracleSpec, spoolSpec, jetstreamSpec, fanOutSpec];
+
+/** The one list of destinations. Order: as the reference page shows them, then those of packages. */
+export const sinkSpecs: readonly SinkSpec[] = known;
+
+/** Those that packages bring (sinks/packages.ts), once, before any target is read. */
+export function addSinkSpecs(specs: readonly SinkSpec[]): void {
+  known.push(...specs);
+}
 
 export function findSinkSpec(type: string): SinkSpec | undefined {
   return sinkSpecs.find((spec) => spec.type === type);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Targets } from '../activities/deps.ts';
 import type { Parsed } from '../core/problems.ts';
 import { parseTarget, parseTargetBytes, type ReplayTarget } from '../core/target.ts';
-import { isCertified } from '../sinks/certification.ts';
+import { DEFAULT_MODE, isCertified, modeOf } from '../sinks/certification.ts';
 import { findSinkSpec, leavesOf, sinkSpecs, streamsWritten } from '../sinks/registry.ts';
 import { hostProblems } from './allowed-hosts.ts';
 import type { SinkPool } from './sink-pool.ts';
@@ -19,16 +19,17 @@ export function createTargets(folder: string, pool: SinkPool, allowedHosts: read
       const problems = parsed.ok ? hostProblems(parsed.value.sink, allowedHosts) : [];
       return problems.length > 0 ? { ok: false, problems } : parsed;
     },
-    uncertified: (sink) => [sink, ...leavesOf(sink)].find((one) => !certified(one))?.type ?? null,
+    uncertified: (sink) => [sink, ...leavesOf(sink)].flatMap(uncertifiedOf)[0] ?? null,
     isLocal: (sink) => leavesOf(sink).some(({ type }) => findSinkSpec(type)?.local ?? false),
     streamsWritten,
     unopened: (use) => pool.build(use),
   };
 }
 
-function certified(sink: ReplayTarget['sink']): boolean {
+function uncertifiedOf(sink: ReplayTarget['sink']): { type: string; mode: string }[] {
   const spec = findSinkSpec(sink.type);
-  return spec !== undefined && isCertified(spec, sink);
+  if (spec !== undefined && isCertified(spec, sink)) return [];
+  return [{ type: sink.type, mode: spec === undefined ? DEFAULT_MODE : modeOf(spec, sink) }];
 }
 
 async function readNamed(folder: string, name: string): Promise<Parsed<ReplayTarget>> {

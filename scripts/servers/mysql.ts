@@ -126,7 +126,7 @@ async function bootstrap(
   const begin = ['create database mysql;', 'use mysql;', 'set @auth_root_socket=NULL;', 'set @skip_auth_anonymous=1;'];
   const files = mariadbTables.map((name) => readFile(join(root, 'usr/share/mariadb', name), 'utf8'));
   const statements = [...begin, 'set @current_hostname="localhost";', ...(await Promise.all(files))].join('\n');
-  const initialized = await runProgram(command, [...args, '--bootstrap'], initializeMs, {}, statements);
+  const initialized = await runProgram(command, [...args, '--bootstrap'], initializeMs, {}, { input: statements });
   if (initialized.status === 0) return;
   throw new ServerSetupError(`mariadbd could not make its data folder:\n${initialized.stderr.trim().slice(-2_000)}`);
 }

@@ -10,16 +10,19 @@ export interface Finished {
 
 const outputBytesMax = 4 * 1024 * 1024;
 
-/** Runs a program to its end; never throws. `env` is laid over ours; undefined removes a variable. `input` is what it reads. */
+/**
+ * Runs a program to its end; never throws. `env` is laid over ours; undefined removes a variable. `input` is what it reads, `cwd`
+ * where it runs.
+ */
 export function runProgram(
   command: string,
   args: readonly string[],
   timeoutMs: number,
   env: Readonly<Record<string, string | undefined>> = {},
-  input?: string,
+  { input, cwd }: { readonly input?: string; readonly cwd?: string } = {},
 ): Promise<Finished> {
   return new Promise((resolve) => {
-    const options = { timeout: timeoutMs, maxBuffer: outputBytesMax, env: { ...process.env, ...env } };
+    const options = { timeout: timeoutMs, maxBuffer: outputBytesMax, env: { ...process.env, ...env }, cwd };
     const child = execFile(command, [...args], options, (error, stdout, stderr) => {
       if (error === null) resolve({ status: 0, stdout, stderr });
       else if (error.killed === true) resolve({ status: null, stdout, stderr: `no end within ${timeoutMs / 1000} s` });

@@ -7,5 +7,6 @@ export const destinations: Readonly<Record<string, () => Promise<readonly Destin
   jetstream: async () => (await import('./jetstream-destination.ts')).jetstreamDestinations,
   mysql: async () => (await import('./mysql-destination.ts')).mysqlDestinations,
   oracle: async () => (await import('./oracle-destination.ts')).oracleDestinations,
+  sqlite: async () => (await import('../../examples/sqlite-sink/destination.ts')).sqliteDestinations,
   spool: async () => (await import('./spool-destination.ts')).spoolDestinations,
 };
