@@ -34,13 +34,22 @@ export async function claimEpoch(directory: Directory): Promise<Claim> {
     if (epoch > EPOCH_MAX) throw new ReplayFault('sink_full', 'no epoch is left in this directory');
     const handle = await createClaim(directory, epoch);
     if (handle === null) continue;
-    const newest = highest(await listIndex(directory));
+    const newest = highest(await closeOnFailure(handle, () => listIndex(directory)));
     if (newest === epoch) return { epoch, handle };
     // The name was free again because its claim was long superseded and swept.
     await handle.close();
     epoch = Math.max(epoch, newest);
   }
   throw new Fenced();
+}
+
+async function closeOnFailure<T>(handle: FileHandle, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
 }
 
 async function createClaim({ files, indexPath }: Directory, epoch: number): Promise<FileHandle | null> {
