@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { pathOf, verbsBelow } from './verbs.ts';
 
 /** Completion of the command line for shells, from its own definition. */
 
@@ -64,16 +65,6 @@ function fishScript(program: Command): string {
     return [...verbs, ...options].map((rest) => `complete -c replay-stream -n ${quoted(seen)} ${rest}`);
   });
   return lines.join('\n');
-}
-
-function verbsBelow(command: Command): Command[] {
-  return command.commands.flatMap((verb) => [verb, ...verbsBelow(verb)]);
-}
-
-/** `schedule create`; empty for the main form. */
-function pathOf(command: Command): string {
-  if (command.parent === null) return '';
-  return `${pathOf(command.parent)} ${command.name()}`.trim();
 }
 
 function wordsOf(command: Command): string[] {

@@ -24,10 +24,10 @@ import type { StatusOptions } from './commands/status.ts';
 import type { WorkerOptions } from './commands/worker.ts';
 import type { TopicOptions } from './commands/topic.ts';
 import type { ScheduleOptions } from './commands/schedule.ts';
-import { exitStatuses } from './exit.ts';
+import { manualPage } from './manual.ts';
 import { approve, completion, doctor, inspect, schedule } from './operate-verbs.ts';
 import { topic } from './topic-verbs.ts';
-import { controlVerb, nameOf, wholeNumber, withExamples, type Found } from './verbs.ts';
+import { controlVerb, nameOf, pathOf, verbsBelow, wholeNumber, withExamples, type Found } from './verbs.ts';
 
 /** What each command is given. Reading the command line decides nothing else; see act.ts. */
 export interface Invocations {
@@ -65,6 +65,7 @@ export interface Output {
 export function parseCommandLine(words: readonly string[], output: Output): Invocation {
   let invocation: Invocation | undefined;
   const program = createProgram((parsed) => (invocation = parsed), output);
+  if (words[0] === 'help') return showHelp(program, words.slice(1));
   program.parse(words, { from: 'user' });
   if (invocation === undefined) throw new Error('a command line without a command');
   return invocation;
@@ -77,8 +78,11 @@ export function createProgram(found: (invocation: Invocation) => void, output: O
     .exitOverride()
     .configureOutput({ writeOut: output.out, writeErr: output.err })
     .showHelpAfterError('(replay-stream --help shows everything)')
-    .configureHelp({ subcommandTerm: (verb) => `${verb.name()} ${verb.usage().replace('[options]', '').trim()}`.trim() })
-    .helpCommand('help [verb]', 'show the help of a verb')
+    .configureHelp({
+      subcommandTerm: (verb) => `${verb.name()} ${verb.usage().replace('[options]', '').trim()}`.trim(),
+      formatHelp: manualPage,
+    })
+    .helpCommand('help [verb...]', 'show the help of a verb')
     .version(packageVersion(), '-V, --version', 'show the version')
     .helpOption('-h, --help', 'show this help')
     // Otherwise --json after a verb would be taken for the main form's.
@@ -106,8 +110,25 @@ export function createProgram(found: (invocation: Invocation) => void, output: O
     completion,
   ])
     define(program, found);
-  program.addHelpText('after', `\n${exitText()}`);
+  for (const verb of verbsBelow(program)) verb.showHelpAfterError(`(replay-stream ${pathOf(verb)} --help shows how)`);
   return program;
+}
+
+/** `help schedule create`; the words behind a verb that has no verbs below it do not matter. */
+function showHelp(program: Command, words: readonly string[]): never {
+  let command = program;
+  for (const word of words) {
+    if (word.startsWith('-') || command.commands.length === 0) break;
+    const below = command.commands.find((verb) => verb.name() === word);
+    if (below === undefined) return command.error(unknownVerb(command, word));
+    command = below;
+  }
+  return command.help();
+}
+
+function unknownVerb(above: Command, word: string): string {
+  const meant = nearestVerb(above, word);
+  return `error: unknown verb ${JSON.stringify(word)}${meant === null ? '' : `; did you mean ${meant}?`}`;
 }
 
 interface MainFlags {
@@ -490,11 +511,6 @@ function dev(program: Command, found: Found): void {
     { command: 'replay-stream dev', does: 'then, in another terminal: replay-stream PLAN TARGET' },
     { command: 'replay-stream dev --temporary --ui-port 9090', does: 'leaves nothing behind' },
   ]);
-}
-
-function exitText(): string {
-  const rows = Object.values(exitStatuses).map(({ status: number, meaning }) => `  ${String(number).padStart(3)}  ${meaning}`);
-  return `Exit status:\n${rows.join('\n')}`;
 }
 
 /** From source it stands one folder up, built two. */

@@ -20,7 +20,17 @@ export function examplesOf(command: Command): readonly Example[] {
 
 export function withExamples(command: Command, list: readonly Example[]): void {
   examples.set(command, list);
-  command.addHelpText('after', `\nExamples:\n${list.map(({ command: line, does }) => `  # ${does}\n  ${line}`).join('\n')}`);
+}
+
+/** All of them, with those below them. */
+export function verbsBelow(command: Command): Command[] {
+  return command.commands.flatMap((verb) => [verb, ...verbsBelow(verb)]);
+}
+
+/** `schedule create`; empty for the main form. */
+export function pathOf(command: Command): string {
+  if (command.parent === null) return '';
+  return `${pathOf(command.parent)} ${command.name()}`.trim();
 }
 
 export function controlVerb(program: Command, name: string, summary: string): Command {

@@ -1,5 +1,7 @@
+import { posix } from 'node:path';
 import type { Command } from 'commander';
 import { exitStatuses } from '../../client/exit.ts';
+import { seeAlsoOf } from '../../client/manual.ts';
 import { createProgram } from '../../client/parse.ts';
 import { examplesOf } from '../../client/verbs.ts';
 import { code, page, table } from './markdown.ts';
@@ -58,7 +60,15 @@ function section(command: Command, title: string): string {
     `\`\`\`text\n${usageOf(command)}\n\`\`\``,
     ...(inputs.length + options.length === 0 ? [] : [table(['Input', 'Meaning'], [...inputs, ...options])]),
     `\`\`\`sh\n${examples.join('\n')}\n\`\`\``,
+    `See also: ${seeAlsoOf(command).map(linkTo).join(', ')}.`,
   ].join('\n\n');
+}
+
+/** From docs/reference/cli.md to a verb on the same page, or to another page. */
+function linkTo(verbOrPage: string): string {
+  if (!verbOrPage.startsWith('docs/')) return `[${verbOrPage}](#${verbOrPage.replaceAll(' ', '-')})`;
+  const file = verbOrPage.replace('docs/', '');
+  return `[${file}](${posix.relative('reference', file)})`;
 }
 
 function usageOf(command: Command): string {

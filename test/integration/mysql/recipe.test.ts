@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { Report } from '../../../core/report.ts';
+import { codeBlocks, textsOf } from '../../support/code-blocks.ts';
 import { tempDir } from '../../support/file-end.ts';
 import { adminConnection, ownMysql, withoutOwnMysql } from '../../support/mysql.ts';
 import { connectTestNats } from '../../support/servers.ts';
@@ -71,19 +72,6 @@ function* events() {
       yield { subject: `orders.${state}`, body: encoder.encode(body) };
     }
   }
-}
-
-interface CodeBlock {
-  readonly info: string;
-  readonly text: string;
-}
-
-function codeBlocks(markdown: string): CodeBlock[] {
-  return [...markdown.matchAll(/^```([^\n]*)\n(.*?)^```$/gms)].map(([, info, text]) => ({ info: info!.trim(), text: text! }));
-}
-
-function textsOf(blocks: readonly CodeBlock[], info: string): string[] {
-  return blocks.filter((block) => block.info === info).map(({ text }) => text);
 }
 
 function statementsOf(sql: string): string[] {

@@ -57,7 +57,7 @@ describe('main form', () => {
     expect(refused('a.json', 'b.json', 'c.json')).toContain('too many arguments');
     expect(refused('plan.json')).toContain('missing TARGET');
     expect(refused('stauts')).toContain('did you mean the verb status?');
-    expect(refused()).toContain('Usage: replay-stream PLAN TARGET');
+    expect(refused()).toContain('replay-stream PLAN TARGET');
   });
 
   test('a mistyped verb is remembered for the message about its missing file', () => {
@@ -116,7 +116,7 @@ describe('verbs', () => {
     [['topic', 'read', 'x', '--partition', '0', '--from', '-1'], 'whole number'],
     [['topic', 'reset', 'x', '--group', 'g', '--to', '2026-05-01T10:00:00'], 'as a time it has no offset'],
     [['topic', 'psuh', 'x'], "unknown command 'psuh'"],
-    [['topic'], 'Usage: replay-stream topic'],
+    [['topic'], 'replay-stream topic COMMAND'],
   ])('%j is refused', (words, text) => {
     expect(refused(...words)).toContain(text);
   });
