@@ -6,21 +6,27 @@ export interface Proxy {
   /** Breaks all connections and takes no more until `mend`. */
   cut(): void;
   mend(): void;
+  /** Connections that it did not take so far. */
+  refused(): number;
   /** Each piece of data waits so long, milliseconds; 0: none. */
   slow(delayMs: number): void;
   /** Data is swallowed in both directions, and connections stay open. */
   mute(muted: boolean): void;
 }
 
-/** A TCP proxy in front of a NATS server. Closed with the test file. */
+/** A TCP proxy in front of a NATS server, or of another one. Closed with the test file. */
 export async function startProxy(target: string): Promise<Proxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
   let open = true;
   let delayMs = 0;
   let muted = false;
+  let refused = 0;
   const server = createServer((client) => {
-    if (!open) return void client.destroy();
+    if (!open) {
+      refused++;
+      return void client.destroy();
+    }
     const upstream = connect(Number(port), hostname);
     const pair = [client, upstream] as const;
     for (const socket of pair) {
@@ -54,6 +60,7 @@ export async function startProxy(target: string): Promise<Proxy> {
       breakAll();
     },
     mend: () => void (open = true),
+    refused: () => refused,
     slow: (ms) => void (delayMs = ms),
     mute: (value) => void (muted = value),
   };
