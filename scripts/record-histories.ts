@@ -24,6 +24,8 @@ interface Recording {
   readonly records: number;
   readonly plan?: Record<string, unknown>;
   readonly target?: Record<string, unknown>;
+  /** The drain of a spool that a run of the plan has filled: its options. */
+  readonly drain?: Record<string, unknown>;
   /** Drives the run; by default it is only awaited. */
   readonly act?: (handle: WorkflowHandle) => Promise<unknown>;
 }
@@ -107,6 +109,43 @@ const recordings: readonly Recording[] = [
     },
   },
   { name: 'continued', records: 160, plan: { batch_size: 2 } },
+  { name: 'drain-dry-run', records: 100, drain: { dry_run: true } },
+  {
+    name: 'drain-rejects',
+    records: 300,
+    plan: { batch_size: 50 },
+    drain: { batch_size: 100 },
+    target: { max_record_bytes: 30 },
+  },
+  {
+    name: 'drain-decided',
+    records: 300,
+    plan: { batch_size: 100 },
+    drain: { batch_size: 100, max_rejects: 0 },
+    target: { max_record_bytes: 30 },
+    act: async (handle) => {
+      for (const decision of ['skip', 'retry', 'dead-letter', 'skip']) {
+        const { problem } = await until(handle, (progress) => progress.state === 'blocked');
+        await handle.executeUpdate('decide', { args: [{ decision }] });
+        await until(handle, (progress) => progress.problem?.since !== problem?.since || progress.state === 'completed');
+      }
+    },
+  },
+  {
+    name: 'drain-paused-rate-canceled',
+    records: 500,
+    plan: { batch_size: 10 },
+    drain: { batch_size: 10, rate_limit_per_second: 100 },
+    act: async (handle) => {
+      await handle.signal('pause');
+      await until(handle, (progress) => progress.state === 'paused');
+      await handle.executeUpdate('setRate', { args: [{ perSecond: 50 }] });
+      await handle.signal('resume');
+      await until(handle, (progress) => progress.counts.written >= 30);
+      await handle.cancel();
+    },
+  },
+  { name: 'drain-continued', records: 160, plan: { batch_size: 2 }, drain: { batch_size: 2 } },
 ];
 
 async function until(handle: WorkflowHandle, wanted: (progress: Progress) => boolean): Promise<Progress> {
@@ -129,8 +168,10 @@ async function fill(nats: NatsConnection, { name, records }: Recording): Promise
 }
 
 async function record(client: Client, nats: NatsConnection, recording: Recording): Promise<void> {
-  const { name, records, plan, target, act } = recording;
+  const { name, records, plan, target, drain, act } = recording;
   await fill(nats, recording);
+  const spool = { sink: { type: 'spool', directory: `${name}-spool`, allow_unencrypted: true } };
+  const into = { sink: { type: 'file', directory: name, ...target }, dead_letter: { subject: 'dlq.recorded' } };
   const request = {
     plan: {
       replay: {
@@ -145,9 +186,19 @@ async function record(client: Client, nats: NatsConnection, recording: Recording
         ...plan,
       },
     },
-    target: { sink: { type: 'file', directory: name, ...target }, dead_letter: { subject: 'dlq.recorded' } },
+    target: drain === undefined ? into : spool,
   };
-  const handle = await client.workflow.start('replayPlan', { taskQueue: 'durable-replay', workflowId: name, args: [request] });
+  const queue = 'durable-replay';
+  if (drain !== undefined)
+    await client.workflow.execute('replayPlan', { taskQueue: queue, workflowId: `${name}-fill`, args: [request] });
+  const options = { taskQueue: queue, workflowId: name };
+  const handle =
+    drain === undefined
+      ? await client.workflow.start('replayPlan', { ...options, args: [request] })
+      : await client.workflow.start('drainSpool', {
+          ...options,
+          args: [{ spool, target: into, drain: { dry_run: false, report_file: `${name}.json`, ...drain } }],
+        });
   await act?.(handle);
   await handle.result().catch(() => undefined);
   await write(name, await client.workflow.getHandle(name).fetchHistory());

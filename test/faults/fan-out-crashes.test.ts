@@ -16,6 +16,10 @@ import { startVictim } from '../support/victim.ts';
 
 /** Files, MySQL and the spool at the same time, each required: what one has and another has not yet, when something is lost. */
 const testMs = 180_000;
+const points: readonly CrashPoint[] =
+  process.env['REPLAY_TEST_LONG'] === '1'
+    ? ['after_pull', 'in_write', 'after_write', 'during_dead_letter', 'after_dead_letter', 'before_ack', 'after_ack_sent']
+    : ['in_write', 'after_dead_letter'];
 const records = 60;
 const batch = 10;
 const pollMs = 20;
@@ -182,26 +186,22 @@ describe.skipIf(withoutMysql).concurrent('a replay into files, MySQL and the spo
     },
   );
 
-  test.each(['in_write', 'after_write', 'after_dead_letter', 'after_ack_sent'] satisfies CrashPoint[])(
-    'a worker lost at the point %s',
-    { timeout: testMs },
-    async (point) => {
-      const place = await newPlace();
-      const stream = await addStream(bench.manager);
-      const content = await fillWithBad(bench.nats, stream, records);
-      const tables = await addTables(['orders']);
-      const request = requestFor(stream, { archive: file, table: tables.sink('orders'), edge: spool });
-      const victim = await startVictim(bench, place, { crash: { point, at: 2, delayMs: 2 } });
-      const run = await startRun(bench.client, place, request);
-      expect(await victim.ended, victim.log()).toBe('SIGKILL');
-      const durable = request.plan.replay['durable_consumer'] as string;
-      await expectNoEarlyAck(bench.manager, stream, { durable, directory: () => tables.sequences('orders') });
-      await startLocalWorker(bench, place);
-      const directory = () => tables.sequences('orders');
-      await expectAccounted(bench.manager, stream, { content, directory, report: await run.result() });
-      expect(await archived(place)).toEqual(upTo(records));
-      expect(await spooled(place)).toEqual(upTo(records));
-      await tables.database.drop();
-    },
-  );
+  test.each(points)('a worker lost at the point %s', { timeout: testMs }, async (point) => {
+    const place = await newPlace();
+    const stream = await addStream(bench.manager);
+    const content = await fillWithBad(bench.nats, stream, records);
+    const tables = await addTables(['orders']);
+    const request = requestFor(stream, { archive: file, table: tables.sink('orders'), edge: spool });
+    const victim = await startVictim(bench, place, { crash: { point, at: 2, delayMs: 2 } });
+    const run = await startRun(bench.client, place, request);
+    expect(await victim.ended, victim.log()).toBe('SIGKILL');
+    const durable = request.plan.replay['durable_consumer'] as string;
+    await expectNoEarlyAck(bench.manager, stream, { durable, directory: () => tables.sequences('orders') });
+    await startLocalWorker(bench, place);
+    const directory = () => tables.sequences('orders');
+    await expectAccounted(bench.manager, stream, { content, directory, report: await run.result() });
+    expect(await archived(place)).toEqual(upTo(records));
+    expect(await spooled(place)).toEqual(upTo(records));
+    await tables.database.drop();
+  });
 });

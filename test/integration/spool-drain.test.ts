@@ -12,6 +12,7 @@ import { newPlace, openBench, startLocalWorker, startRun, until, type Bench, typ
 import { readRecords } from '../support/records.ts';
 import { requestOf } from '../support/request.ts';
 import { uniqueName } from '../support/servers.ts';
+import { drainCrashPoints, type CrashPoint } from '../support/crash-points.ts';
 import { startVictim } from '../support/victim.ts';
 import { addStream, mixedMessages, publishAll, type TestMessage, type TestStream } from '../support/streams.ts';
 import { tempDir } from '../support/file-end.ts';
@@ -75,6 +76,12 @@ async function startDrain(place: Place, request: DrainRequest, workflowId = uniq
     args: [request],
   });
 }
+
+/** The short run has those at which something stands between target, dead letters and spool. */
+const pointsOfLoss: readonly CrashPoint[] =
+  process.env['REPLAY_TEST_LONG'] === '1'
+    ? drainCrashPoints
+    : ['after_take', 'in_write', 'after_write', 'after_dead_letter', 'in_remove'];
 
 const execute = { dry_run: false, batch_size: 50 };
 const intoFile = (stream: TestStream, fields: Record<string, unknown> = {}) => ({
@@ -165,20 +172,29 @@ describe('the drain of a spool', { timeout: 120_000 }, () => {
     expect(await sequencesIn(found)).toEqual(upTo(400));
   });
 
-  test.each([
-    ['in the middle of a write', { point: 'in_write', at: 3, delayMs: 1 }],
-    ['between the write and the removal', { point: 'after_write', at: 3, delayMs: 0 }],
-  ] as const)('a worker lost %s: nothing lost, nothing twice', async (_, crash) => {
-    const found = await spooled(numbered(300));
-    const { place, spool, stream } = found;
-    const victim = await startVictim(bench, place, { crash });
-    const run = await startDrain(place, { spool, target: intoFile(stream), drain: execute });
-    expect(await victim.ended, victim.log()).toBe('SIGKILL');
-    await startLocalWorker(bench, place);
-    const report = await run.result();
-    expect(report.counts).toMatchObject({ pulled: 300, acked: 300, rejected: 0 });
-    expect(report.counts.written + report.counts.duplicate).toBe(300);
-    expect(await sequencesIn(found)).toEqual(upTo(300));
+  describe.concurrent('a worker lost', () => {
+    test.each(pointsOfLoss)('at the point %s: nothing lost, nothing twice', async (point) => {
+      const isBad = (n: number) => n % 50 === 7;
+      const found = await spooled((prefix) =>
+        upTo(300).map((n) => ({ subject: `${prefix}.a`, body: new TextEncoder().encode(isBad(n) ? `bad ${n}` : '{}') })),
+      );
+      const { place, spool, stream, directory } = found;
+      const at = point.endsWith('_report') ? 1 : 2;
+      const victim = await startVictim(bench, place, { crash: { point, at, delayMs: 1 } });
+      // Two packs a batch, so that one of them may be gone.
+      const drain = { ...execute, batch_size: 100, report_file: 'drain.json' };
+      const run = await startDrain(place, { spool, target: intoFile(stream, { require_json: true }), drain });
+      expect(await victim.ended, victim.log()).toBe('SIGKILL');
+      await startLocalWorker(bench, place);
+      const report = await run.result();
+      expect(report.counts).toMatchObject({ pulled: 300, acked: 300, rejected: 6, dead_lettered: 6, lost_body: 0 });
+      expect(report.counts.written + report.counts.duplicate).toBe(294);
+      expect(await sequencesIn(found)).toEqual(upTo(300).filter((n) => !isBad(n)));
+      const letters = (await bench.manager.streams.info(stream.deadLetterStream)).state.messages;
+      expect(letters).toBe(6);
+      expect(await readdir(join(directory, 'packs'))).toHaveLength(1);
+      expect(JSON.parse(await readFile(join(place.reportRoot, 'drain.json'), 'utf8'))).toMatchObject({ state: 'completed' });
+    });
   });
 
   test('damaged entries are set aside and reported, the others drained', async () => {

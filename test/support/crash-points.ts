@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
-import type { Deps } from '../../activities/deps.ts';
+import type { Deps, Spools } from '../../activities/deps.ts';
 import type { Source } from '../../jetstream/source.ts';
 
 /** The named points at which a worker may be lost; docs/delivery.md is proven at each. */
@@ -24,7 +24,24 @@ export const crashPoints = [
   'in_report',
   'after_report',
 ] as const;
-export type CrashPoint = (typeof crashPoints)[number];
+/** Those that only the drain of a spool has. */
+type DrainPoint = 'before_take' | 'after_take' | 'before_remove' | 'in_remove' | 'after_remove';
+export type CrashPoint = (typeof crashPoints)[number] | DrainPoint;
+
+/** The named points of a drain, in the order of a batch. */
+export const drainCrashPoints = [
+  'before_take',
+  'after_take',
+  'in_write',
+  'after_write',
+  'during_dead_letter',
+  'after_dead_letter',
+  'before_remove',
+  'in_remove',
+  'after_remove',
+  'before_report',
+  'after_report',
+] as const satisfies readonly CrashPoint[];
 
 export interface Crash {
   readonly point: CrashPoint;
@@ -55,6 +72,7 @@ export function crashingDeps(deps: Deps, crash: Crash, die: Die): Deps {
   return {
     ...deps,
     source: crashingSource(deps.source, crash, { here, within, die }),
+    spools: crashingSpools(deps.spools, here),
     sinks: {
       async borrow(use, signal) {
         const borrowed = await deps.sinks.borrow(use, signal);
@@ -80,6 +98,31 @@ export function crashingDeps(deps: Deps, crash: Crash, die: Die): Deps {
         await within('in_report', deps.reports.write(file, content));
         await here('after_report');
       },
+    },
+  };
+}
+
+function crashingSpools(spools: Spools, here: Hooks['here']): Spools {
+  return {
+    ...spools,
+    async open(sink) {
+      const drain = await spools.open(sink);
+      return {
+        ...drain,
+        async take(recordsMax, signal) {
+          await here('before_take');
+          const taken = await drain.take(recordsMax, signal);
+          await here('after_take');
+          return taken;
+        },
+        async remove(packs) {
+          await here('before_remove');
+          await drain.remove(packs.slice(0, 1));
+          await here('in_remove');
+          await drain.remove(packs);
+          await here('after_remove');
+        },
+      };
     },
   };
 }
