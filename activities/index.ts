@@ -9,6 +9,7 @@ import { makeDescribeStream } from './describe-stream.ts';
 import { makeDrainBatch } from './drain-batch.ts';
 import { makeDrainDeadLetters } from './drain-dead-letters.ts';
 import { createFaultLog } from './fault-log.ts';
+import { lookAtHours } from './look-at-hours.ts';
 import { createMetrics } from './metrics.ts';
 import { makeNextSweepStep } from './next-sweep-step.ts';
 import { makePlanSweep } from './plan-sweep.ts';
@@ -37,6 +38,7 @@ export function createActivities(plain: Deps, meter: MetricMeter) {
     deadLetter: told(makeDeadLetter(deps), metrics.deadLettered),
     acknowledge: told(makeAcknowledge(deps), metrics.acknowledged),
     closeRun: makeCloseRun(deps),
+    lookAtHours,
     writeReport: makeWriteReport(deps),
     probeTarget: makeProbeTarget(deps),
     requestCancel: makeRequestCancel(deps),

@@ -1,4 +1,13 @@
-import { arrangeBatch, isDrift, receiptOf, tallyOutcomes, type Batch, type Bounds, type Tally } from '../core/batch.ts';
+import {
+  arrangeBatch,
+  holdBack,
+  isDrift,
+  receiptOf,
+  tallyOutcomes,
+  type Batch,
+  type Bounds,
+  type Tally,
+} from '../core/batch.ts';
 import type { ChildTally } from '../core/children.ts';
 import { decideConsumer } from '../core/consumer.ts';
 import { ReplayFault } from '../core/errors.ts';
@@ -25,9 +34,13 @@ export async function pullAndWrite(
   const ordered = await pullInOrder(deps, request, lost, signal);
   const { pulled, putBack, consumerSequence, pulledAhead } = ordered;
   if (putBack) ack.settledByPutBack();
-  const batch = arrangeBatch(pulled.records, boundsOf(request));
-  pullNextAhead(deps, request, ordered, !reachesEnd(request, batch));
-  const { end, streamLast } = await whereItEnds(deps, request, ordered, batch);
+  const arranged = arrangeBatch(pulled.records, boundsOf(request));
+  const { batch, stretch } = request.due === undefined ? { batch: arranged, stretch: null } : holdBack(arranged, request.due);
+  const holds = stretch !== null && stretch.heldNanos !== null;
+  pullNextAhead(deps, request, ordered, !holds && !reachesEnd(request, batch));
+  const { end, streamLast } = holds
+    ? { end: 'more' as const, streamLast: arranged.fresh.at(-1)!.position }
+    : await whereItEnds(deps, request, ordered, batch);
   signal.throwIfAborted();
   const writeBegan = performance.now();
   const { written, duplicate, rejects, ...rest } = await writeBatch(deps, request, batch.fresh, signal);
@@ -43,12 +56,14 @@ export async function pullAndWrite(
     rejected: rejects.length,
     drift: isDrift(batch.fresh.length, rejects),
     cursor: lastPosition(request, batch) + 1,
-    consumerSequence,
+    // What is held back is pending now: only a durable that is put back delivers it again.
+    consumerSequence: holds ? null : consumerSequence,
     end,
     putBack,
     counted: batch.fresh.filter((record) => record.position <= request.countedTo).length,
     streamLast,
     dataRoot,
+    ...(stretch === null ? {} : { stretch }),
     pulledAhead,
     pullMs: Math.round(writeBegan - began),
     writeMs: Math.round(performance.now() - writeBegan),

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { planLimits } from '../core/limits.ts';
+import { planLimits, type IntegerLimits } from '../core/limits.ts';
 import { groupDigits, nearest } from '../core/problems.ts';
 import type { ReplayState } from '../core/progress.ts';
 import type { ApproveOptions } from './commands/approve.ts';
@@ -276,37 +276,63 @@ function cancel(program: Command, found: Found): void {
 
 function rate(program: Command, found: Found): void {
   const { min, max } = planLimits.rate_limit_per_second;
+  const bytes = planLimits.rate_limit_bytes_per_second;
+  const factor = planLimits.pace_factor;
   const verb = program
     .command('rate')
     .summary('set or lift the rate limit')
-    .description('Sets the most records a second of a running replay, at once, or lifts the limit.')
-    .usage('(ID | STREAM DURABLE) (N | off) [options]')
+    .description('Changes what holds a running replay back, at once: records and bytes a second, pace, allowed hours.')
+    .usage('(ID | STREAM DURABLE) [N | off] [options]')
     .argument('<words...>', `workflow id, or stream and durable consumer; then ${min} to ${groupDigits(max)} records/s, or off`)
+    .option('--bytes <n>', `payload bytes/s, ${groupDigits(bytes.min)} to ${groupDigits(bytes.max)}, or off`)
+    .option(
+      '--factor <x>',
+      `of a plan with a pace: how many times faster than the stream, ${factor.min} to ${groupDigits(factor.max)}`,
+    )
+    .option('--any-hour', 'lift the allowed hours for the rest of this replay')
     .option('--json', 'one JSON object')
-    .action((words: string[], flags: { json?: true }) => {
-      const limit = words.at(-1)!;
-      const name = words.slice(0, -1);
+    .action((words: string[], flags: RateFlags) => {
+      const more = {
+        ...(flags.bytes === undefined ? {} : { bytesPerSecond: rateOf(verb, flags.bytes, bytes) }),
+        ...(flags.factor === undefined ? {} : { factor: factorOf(verb, flags.factor) }),
+        ...(flags.anyHour === undefined ? {} : { allowedHours: null }),
+      };
+      const last = words.at(-1)!;
+      const alone = Object.keys(more).length > 0 && !/^(?:off|\d+)$/.test(last);
+      const name = alone ? words : words.slice(0, -1);
       if (name.length === 0) return verb.error(`error: expected an ID (or STREAM DURABLE), then a number or off`);
-      found({
-        verb: 'rate',
-        options: { name: nameOf(verb, name), perSecond: rateOf(verb, limit), json: flags.json === true },
-      });
+      const asked = alone ? more : { perSecond: rateOf(verb, last, planLimits.rate_limit_per_second), ...more };
+      found({ verb: 'rate', options: { name: nameOf(verb, name), rate: asked, json: flags.json === true } });
     });
   withExamples(verb, [
     { command: 'replay-stream rate ORDERS orders-replay-2026-05 500', does: 'at most 500 records/s' },
-    { command: 'replay-stream rate replay:ORDERS:orders-replay-2026-05 off', does: 'no limit' },
+    { command: 'replay-stream rate ORDERS orders-replay-2026-05 off --bytes 1048576', does: 'at most 1 MiB/s, of any number' },
+    { command: 'replay-stream rate replay:ORDERS:orders-replay-2026-05 --any-hour', does: 'do not wait for the night' },
   ]);
 }
 
-function rateOf(verb: Command, word: string): number | null {
+interface RateFlags {
+  readonly bytes?: string;
+  readonly factor?: string;
+  readonly anyHour?: true;
+  readonly json?: true;
+}
+
+function rateOf(verb: Command, word: string, { min, max }: IntegerLimits): number | null {
   if (word === 'off') return null;
-  const { min, max } = planLimits.rate_limit_per_second;
   try {
     return wholeNumber(min, max)(word);
   } catch (error) {
     if (!(error instanceof InvalidArgumentError)) throw error;
     return verb.error(`error: the rate ${JSON.stringify(word)} is wrong. ${error.message}, or off`);
   }
+}
+
+function factorOf(verb: Command, word: string): number {
+  const { min, max } = planLimits.pace_factor;
+  const factor = /^\d+(?:\.\d+)?$/.test(word) ? Number(word) : Number.NaN;
+  if (factor >= min && factor <= max) return factor;
+  return verb.error(`error: the factor ${JSON.stringify(word)} is wrong. Expected a number from ${min} to ${groupDigits(max)}`);
 }
 
 function decide(program: Command, found: Found): void {

@@ -1,5 +1,5 @@
 import type { AwaitedApproval } from '../core/approval.ts';
-import { formatDuration, progressBar } from '../core/details.ts';
+import { formatDuration, limitsText, progressBar, waitingText } from '../core/details.ts';
 import { groupDigits } from '../core/problems.ts';
 import type { BlockedBy, Counts, Progress } from '../core/progress.ts';
 import type { Report } from '../core/report.ts';
@@ -46,7 +46,7 @@ export function approvalText({ messages, bytes, exact, fingerprint, expires_at, 
 /** The block that `status` shows. */
 export function progressBlock(progress: Progress): string {
   const { range, counts, problem, rejects } = progress;
-  const limit = progress.rate_limit_per_second === null ? '' : ` (limit ${groupDigits(progress.rate_limit_per_second)})`;
+  const limit = limitsText(progress);
   const left = !progress.secondsLeft ? '' : `, ${formatDuration(progress.secondsLeft)} left`;
   const rows: [string, string][] = [
     ['range', `${range.first} to ${range.last ?? 'the end of the stream'}, cursor ${progress.cursor}`],
@@ -55,6 +55,7 @@ export function progressBlock(progress: Progress): string {
   ];
   const bar = progress.percent === null ? [] : [`  ${progressBar(progress.percent)} ${progress.percent} %`];
   const lines = [...bar, ...aligned(rows)];
+  if (progress.waiting != null) lines.push(waitingText(progress.waiting));
   if (progress.approval != null) lines.push(approvalText(progress.approval));
   if (problem !== null) lines.push(problemText(problem));
   if (rejects.length > 0) lines.push(rejectLine(rejects.slice(-rejectsShown), counts.rejected));

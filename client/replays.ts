@@ -46,7 +46,8 @@ export interface ReplayHandle {
   /** Asks; the run ends once its batch in flight is settled. */
   cancel(): Promise<void>;
   /** Records a second; null lifts the limit. */
-  setRate(perSecond: number | null): Promise<void>;
+  /** Records a second (null: no limit), or more of what holds a replay back. */
+  setRate(rate: number | null | messages.SetRate): Promise<void>;
   /** About the refused records that block the run. */
   decide(decision: Decision): Promise<void>;
   /** Who approves what was rehearsed, and why. Resolves when the approval was taken. */
@@ -164,8 +165,10 @@ export function replayHandle(client: Client, id: string): ReplayHandle {
     pause: (request = {}) => ask(() => handle.signal(messages.pauseSignal, request)),
     resume: (request = {}) => ask(() => handle.signal(messages.resumeSignal, request)),
     cancel: async () => void (await ask(() => handle.cancel())),
-    setRate: async (perSecond) =>
-      void (await askWorker(() => handle.executeUpdate(messages.setRateUpdate, { args: [{ perSecond }] }))),
+    setRate: async (rate) => {
+      const args: [messages.SetRate] = [typeof rate === 'object' && rate !== null ? rate : { perSecond: rate }];
+      await askWorker(() => handle.executeUpdate(messages.setRateUpdate, { args }));
+    },
     decide: async (decision) =>
       void (await askWorker(() => handle.executeUpdate(messages.decideUpdate, { args: [{ decision }] }))),
     approve: async (approval) =>

@@ -1,4 +1,5 @@
 import type { Outcome, Reject } from './record.ts';
+import type { Due, Stretch } from './pacing.ts';
 import { encodeRuns, type Receipt } from './receipt.ts';
 
 /** Fewer rejects than this are never called drift: a plan may end on one bad record. */
@@ -42,6 +43,24 @@ export function arrangeBatch<R extends Pulled>(pulled: readonly R[], bounds: Bou
     } else fresh.push(record);
   }
   return { fresh, settledBefore, beyondEnd };
+}
+
+/** The records of a batch that are due, and where in the stream they stand. From the first one that is not due, all are left. */
+export function holdBack<R extends Pulled>(batch: Batch<R>, due: Due): { readonly batch: Batch<R>; readonly stretch: Stretch } {
+  const first = batch.fresh[0];
+  const from = due.fromNanos === null ? first?.timeNanos : BigInt(due.fromNanos);
+  const until = (from ?? 0n) + BigInt(due.aheadNanos);
+  const at = batch.fresh.findIndex((record) => record.timeNanos > until);
+  const fresh = at === -1 ? batch.fresh : batch.fresh.slice(0, at);
+  const nanos = (record: R | undefined): string | null => record?.timeNanos.toString() ?? null;
+  return {
+    batch: at === -1 ? batch : { ...batch, fresh, beyondEnd: false },
+    stretch: {
+      firstNanos: nanos(fresh[0]),
+      lastNanos: nanos(fresh.at(-1)),
+      heldNanos: at === -1 ? null : nanos(batch.fresh[at]),
+    },
+  };
 }
 
 function inStreamOrder<R extends Pulled>(pulled: readonly R[]): readonly R[] {

@@ -1,8 +1,8 @@
 import type { AwaitedApproval } from './approval.ts';
 import type { Description } from './description.ts';
 import type { FaultCode } from './errors.ts';
-import type { Problem } from './problems.ts';
-import type { BlockedBy, Progress } from './progress.ts';
+import { groupDigits, type Problem } from './problems.ts';
+import type { BlockedBy, Progress, Waiting } from './progress.ts';
 
 const barCells = 20;
 
@@ -67,15 +67,44 @@ function headLines(from: string, into: string, { state, problem }: Progress): st
 export function workingMarkdown(from: string, into: string, progress: Progress): string {
   const { counts } = progress;
   const lines = headLines(from, into, progress);
+  lines.push(...waitingLines(progress.waiting));
   if (progress.percent !== null) lines.push(`\`${progressBar(progress.percent)}\` ${progress.percent} %`, '');
   lines.push(
     `- written ${counts.written}, duplicate ${counts.duplicate}, rejected ${counts.rejected}, dead-lettered ${counts.dead_lettered}`,
     `- acknowledged ${counts.acked} of ${counts.pulled} pulled`,
     `- cursor ${progress.cursor}, range ${progress.range.first} to ${progress.range.last ?? 'the end of the stream'}`,
-    `- ${progress.rate} records/s${progress.rate_limit_per_second === null ? '' : ` (limit ${progress.rate_limit_per_second})`}` +
+    `- ${progress.rate} records/s${limitsText(progress)}` +
       (progress.secondsLeft === null ? '' : `, about ${formatDuration(progress.secondsLeft)} left`),
   );
   return lines.join('\n');
+}
+
+/** ` (limit 500, 1048576 bytes/s, pace of the stream x 10)`, or nothing. */
+export function limitsText(
+  progress: Pick<Progress, 'rate_limit_per_second' | 'rate_limit_bytes_per_second' | 'pace_factor'>,
+): string {
+  const { rate_limit_per_second: records, rate_limit_bytes_per_second: bytes, pace_factor: factor } = progress;
+  const limits = [
+    ...(records == null ? [] : [`limit ${groupDigits(records)}`]),
+    ...(bytes == null ? [] : [`limit ${groupDigits(bytes)} bytes/s`]),
+  ];
+  const all = factor == null ? limits : [...limits, `pace of the stream x ${factor}`];
+  return all.length === 0 ? '' : ` (${all.join(', ')})`;
+}
+
+const waitsFor: Readonly<Record<Waiting['for'], readonly [why: string, how: string]>> = {
+  rate_limit: ['the rate limit', 'update `setRate`: `{"perSecond":null}` lifts it'],
+  original_pace: ['the next message is due then, at the pace of the stream', 'update `setRate`: `{"factor":100}` goes faster'],
+  allowed_hours: ['outside of the allowed hours', 'update `setRate`: `{"allowedHours":null}` goes on now'],
+};
+
+/** `waits until 2026-05-01T22:00:00.000Z: outside of the allowed hours` */
+export function waitingText({ for: reason, until }: Waiting): string {
+  return `waits until ${until}: ${waitsFor[reason][0]}`;
+}
+
+function waitingLines(waiting: Waiting | null): string[] {
+  return waiting === null ? [] : [`**${waitingText(waiting)}**`, '', `- ${waitsFor[waiting.for][1]}`, ''];
 }
 
 /** What is to be approved, and how, ready to copy. */

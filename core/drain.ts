@@ -265,7 +265,7 @@ function recentRate(run: DrainState): number {
   return last.endedMs > since ? Math.round((records * 10_000) / (last.endedMs - since)) / 10 : 0;
 }
 
-export function drainProgress(run: DrainState, { state, problem, ratePerSecond }: Situation): Progress {
+export function drainProgress(run: DrainState, { state, problem, limits, waiting }: Situation): Progress {
   const rate = recentRate(run);
   const total = run.settled + run.left;
   const position = progressOf({
@@ -285,7 +285,11 @@ export function drainProgress(run: DrainState, { state, problem, ratePerSecond }
     range: { first: 1, last: total },
     cursor: run.settled + 1,
     rate,
-    rate_limit_per_second: ratePerSecond,
+    rate_limit_per_second: limits.perSecond,
+    rate_limit_bytes_per_second: null,
+    pace: null,
+    pace_factor: null,
+    waiting,
     percent: ended ? 100 : position.percent,
     secondsLeft: ended ? 0 : position.secondsLeft,
     approval: null,

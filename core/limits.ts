@@ -24,6 +24,9 @@ export const planLimits = {
   batch_bytes: { min: 64 * 1024, max: 64 * 1024 * 1024 },
   stop_after_idle_seconds: { min: 1, max: 3_600 },
   rate_limit_per_second: { min: 1, max: 1_000_000 },
+  rate_limit_bytes_per_second: { min: 1_024, max: 10 * 1024 * 1024 * 1024 },
+  pace_factor: { min: 0.001, max: 100_000 },
+  pace_gap_seconds_max: { min: 1, max: 30 * 86_400 },
   approval_timeout_seconds: { min: 1, max: 30 * 86_400 },
   max_rejects: { min: 0, max: 1_000_000 },
 } as const satisfies Record<string, IntegerLimits>;
@@ -32,6 +35,8 @@ export const planDefaults = {
   batch_bytes: 8 * 1024 * 1024,
   stop_after_idle_seconds: 5,
   dry_run: true,
+  pace_factor: 1,
+  pace_gap_seconds_max: 3_600,
   require_approval: false,
   approval_timeout_seconds: 86_400,
   max_rejects: 100,

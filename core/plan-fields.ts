@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { clockProblem, zoneProblem } from './hours.ts';
 import { planDefaults, planLimits, reportFileBytesMax, subjectFiltersMax } from './limits.ts';
 import type { IntegerLimits } from './limits.ts';
 import { ruledText } from './schema.ts';
@@ -13,6 +14,17 @@ const time = ruledText((text) => {
   const parsed = parseTime(text);
   return parsed.ok ? undefined : parsed.message;
 }).meta({ expected: 'an RFC 3339 time with an offset, such as 2026-05-01T10:00:00Z', format: 'date-time' });
+
+const timeOfDay = ruledText(clockProblem).meta({ expected: 'a time of day, HH:MM' });
+const allowedHours = z.strictObject({
+  zone: ruledText(zoneProblem).meta({
+    description: 'Time zone of the IANA database.',
+    expected: 'a time zone',
+    examples: ['Europe/Berlin'],
+  }),
+  from: timeOfDay.meta({ description: 'When batches may begin.', examples: ['22:00'] }),
+  to: timeOfDay.meta({ description: 'From when on none begins.', examples: ['06:00'] }),
+});
 
 /** The `replay` object of the plan file, field by field. Rules between fields: core/plan.ts. */
 export const replaySchema = z.strictObject({
@@ -96,6 +108,39 @@ export const replaySchema = z.strictObject({
   rate_limit_per_second: whole(planLimits.rate_limit_per_second)
     .optional()
     .meta({ description: 'The most messages a second. Can be changed while the replay runs.', examples: [500] }),
+  rate_limit_bytes_per_second: whole(planLimits.rate_limit_bytes_per_second)
+    .optional()
+    .meta({ description: 'The most payload bytes a second. Can be changed while the replay runs.', examples: [1_048_576] }),
+  pace: z
+    .enum(['original'])
+    .optional()
+    .meta({
+      description:
+        'Absent: as fast as it goes. `original`: with the gaps between messages that the stream had, divided by `pace_factor`.',
+      expected: '"original"',
+      examples: ['original'],
+    }),
+  pace_factor: z
+    .number()
+    .min(planLimits.pace_factor.min)
+    .max(planLimits.pace_factor.max)
+    .optional()
+    .meta({
+      description:
+        'With `pace`: how many times faster than in the stream; 0.5 is half as fast. Can be changed while the replay runs.',
+      default: planDefaults.pace_factor,
+      examples: [10],
+    }),
+  pace_gap_seconds_max: whole(planLimits.pace_gap_seconds_max).optional().meta({
+    description: 'With `pace`: a gap that lasts longer, after the division, is cut to so many seconds.',
+    default: planDefaults.pace_gap_seconds_max,
+  }),
+  allowed_hours: allowedHours.optional().meta({
+    description:
+      'The hours of the day in which batches begin, by the clock on a wall in that zone, changes of the clock included. Outside of them the replay waits, and says until when. `from` is inclusive, `to` exclusive; from later than to means over midnight.',
+    expected: 'an object, { "zone": "Europe/Berlin", "from": "22:00", "to": "06:00" }',
+    examples: [{ zone: 'Europe/Berlin', from: '22:00', to: '06:00' }],
+  }),
   require_approval: z.boolean().optional().meta({
     description:
       'Before the first batch: rehearse, show the numbers (state `awaiting_approval`), and wait for the update `approve`.',

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { AllowedHours } from './hours.ts';
 import { jsonProblems, readJson } from './json.ts';
 import { planDefaults, subjectFiltersMax } from './limits.ts';
 import { planFileSchema, replaySchema } from './plan-fields.ts';
@@ -27,6 +28,15 @@ export interface ReplayPlan {
   readonly dry_run: boolean;
   readonly report_file: string | null;
   readonly rate_limit_per_second: number | null;
+  /** This and the next four are absent in runs of older code. */
+  readonly rate_limit_bytes_per_second?: number | null;
+  /** null: as fast as it goes. */
+  readonly pace?: 'original' | null;
+  /** null: there is no pace. */
+  readonly pace_factor?: number | null;
+  readonly pace_gap_seconds_max?: number | null;
+  /** null: at any hour. */
+  readonly allowed_hours?: AllowedHours | null;
   readonly require_approval: boolean;
   readonly approval_timeout_seconds: number;
   readonly max_rejects: number;
@@ -84,6 +94,11 @@ function withDefaults(replay: z.output<typeof replaySchema>): ReplayPlan {
     dry_run: replay.dry_run ?? planDefaults.dry_run,
     report_file: replay.report_file ?? null,
     rate_limit_per_second: replay.rate_limit_per_second ?? null,
+    rate_limit_bytes_per_second: replay.rate_limit_bytes_per_second ?? null,
+    pace: replay.pace ?? null,
+    pace_factor: replay.pace_factor ?? (replay.pace === undefined ? null : planDefaults.pace_factor),
+    pace_gap_seconds_max: replay.pace_gap_seconds_max ?? (replay.pace === undefined ? null : planDefaults.pace_gap_seconds_max),
+    allowed_hours: replay.allowed_hours ?? null,
     require_approval: replay.require_approval ?? planDefaults.require_approval,
     approval_timeout_seconds: replay.approval_timeout_seconds ?? planDefaults.approval_timeout_seconds,
     max_rejects: replay.max_rejects ?? planDefaults.max_rejects,
@@ -100,6 +115,7 @@ function betweenFields(replay: Readonly<Record<string, unknown>>): Problem[] {
     ...filterListProblems(replay['subject_filters']),
     ...endProblems(replay),
     ...consumerProblems(replay),
+    ...paceProblems(replay),
   ];
 }
 
@@ -150,6 +166,19 @@ function consumerProblems(replay: Readonly<Record<string, unknown>>): Problem[] 
   const { durable_consumer: durable, production_consumer: production } = replay;
   if (typeof durable !== 'string' || durable !== production) return [];
   return [problemAt(['replay', 'durable_consumer'], 'is the production_consumer; expected a durable consumer of its own')];
+}
+
+function paceProblems(replay: Readonly<Record<string, unknown>>): Problem[] {
+  const { pace, allowed_hours: hours } = replay;
+  const alone = ['pace_factor', 'pace_gap_seconds_max'].filter((field) => pace === undefined && replay[field] !== undefined);
+  const problems = alone.map((field) =>
+    problemAt(['replay', field], 'stands without pace; expected "pace": "original" beside it'),
+  );
+  if (!isRecord(hours) || typeof hours['from'] !== 'string' || hours['from'] !== hours['to']) return problems;
+  return [
+    ...problems,
+    problemAt(['replay', 'allowed_hours', 'to'], `${shown(hours['to'])} is from; expected another time of day`),
+  ];
 }
 
 function isFilter(value: unknown): value is string {

@@ -74,6 +74,13 @@ export interface BlockedBy {
   readonly retry_at: string | null;
 }
 
+/** Why the next batch has not begun, though nothing is wrong. */
+export interface Waiting {
+  readonly for: 'rate_limit' | 'original_pace' | 'allowed_hours';
+  /** RFC 3339. */
+  readonly until: string;
+}
+
 /** Answer of the query `progress`. */
 export interface Progress {
   readonly state: ReplayState;
@@ -84,6 +91,12 @@ export interface Progress {
   /** Records a second over the last batches. */
   readonly rate: number;
   readonly rate_limit_per_second: number | null;
+  readonly rate_limit_bytes_per_second: number | null;
+  /** null: as fast as it goes. */
+  readonly pace: 'original' | null;
+  readonly pace_factor: number | null;
+  /** Between two batches; null: at work. */
+  readonly waiting: Waiting | null;
   /** 0 to 100; null while the far end is unknown. */
   readonly percent: number | null;
   readonly secondsLeft: number | null;
@@ -105,6 +118,10 @@ export const noProgress: Omit<Progress, 'state' | 'problem'> = {
   cursor: 0,
   rate: 0,
   rate_limit_per_second: null,
+  rate_limit_bytes_per_second: null,
+  pace: null,
+  pace_factor: null,
+  waiting: null,
   percent: null,
   secondsLeft: null,
   approval: null,

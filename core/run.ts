@@ -3,14 +3,20 @@ import { addTallies, type ChildTally } from './children.ts';
 import type { Owner } from './consumer.ts';
 import type { Description } from './description.ts';
 import type { FaultCode } from './errors.ts';
+import type { Hours } from './hours.ts';
 import {
   ackPendingMin,
   adaptBatchRecords,
   batchRecordsInitial,
+  dueBatchRecords,
+  dueBy,
   furtherMsMax,
   idleWaitMs,
+  isLimited,
+  limitBatchBytes,
   limitBatchRecords,
   type Pace,
+  type PaceLimits,
 } from './pacing.ts';
 import {
   addCounts,
@@ -21,6 +27,7 @@ import {
   type Counts,
   type Progress,
   type ReplayState,
+  type Waiting,
 } from './progress.ts';
 import type { Receipt } from './receipt.ts';
 import type { Reject } from './record.ts';
@@ -69,6 +76,8 @@ export interface RunState {
   dataRoot: string | null;
   batchRecords: number;
   pace: Pace;
+  /** Of a plan with allowed hours; absent before it was looked at. */
+  hours?: Hours;
   /** Since when the stream gave nothing; null while it gives. Milliseconds since the epoch. */
   idleSinceMs: number | null;
   streamLast: number;
@@ -159,9 +168,11 @@ function maxAckPending(run: RunState): number {
   return ackPendingMin(run.description.plan.batch_size);
 }
 
-export function nextDelivery(run: RunState, ratePerSecond: number | null, nowMs: number): DeliverRequest {
+export function nextDelivery(run: RunState, limits: PaceLimits, nowMs: number): DeliverRequest {
   const { plan, target, range } = run.description;
-  const maxRecords = Math.min(limitBatchRecords(run.batchRecords, ratePerSecond), plan.max_messages - run.settled);
+  const { perSecond, bytesPerSecond, original } = limits;
+  const paced = original === null ? run.batchRecords : dueBatchRecords(run.batchRecords, run.pace);
+  const maxRecords = Math.min(limitBatchRecords(paced, perSecond), plan.max_messages - run.settled);
   return {
     replay: replayRef(run),
     target,
@@ -173,20 +184,21 @@ export function nextDelivery(run: RunState, ratePerSecond: number | null, nowMs:
     countedTo: farEnd(run.description),
     maxRecords,
     adaptiveRecords: plan.batch_size === null ? run.batchRecords : null,
-    maxBytes: plan.batch_bytes,
+    maxBytes: limitBatchBytes(plan.batch_bytes, bytesPerSecond),
     maxAckPending: maxAckPending(run),
     waitMs: run.idleSinceMs === null ? 0 : idleWaitMs(nowMs - run.idleSinceMs, plan.stop_after_idle_seconds * 1_000),
-    furtherRecords: goesFurther(run, ratePerSecond) ? plan.max_messages - run.settled - maxRecords : 0,
+    furtherRecords: goesFurther(run, limits) ? plan.max_messages - run.settled - maxRecords : 0,
     furtherMs: furtherMsMax,
     acknowledge: run.unacknowledged ?? null,
+    ...(original === null ? {} : { due: dueBy(run.pace, original, nowMs) }),
     rejectsAllowed: run.rejectsAllowed + (run.decided?.records ?? 0),
     dataRoot: run.dataRoot,
   };
 }
 
 /** A limited run waits between its batches, and what an operator decided holds for one batch. */
-function goesFurther(run: RunState, ratePerSecond: number | null): boolean {
-  return ratePerSecond === null && run.decided == null && !run.driftAccepted;
+function goesFurther(run: RunState, limits: PaceLimits): boolean {
+  return !isLimited(limits) && run.decided == null && !run.driftAccepted;
 }
 
 /**
@@ -194,8 +206,8 @@ function goesFurther(run: RunState, ratePerSecond: number | null): boolean {
  * delivered next puts the durable back: numbers of a durable that a lost attempt put back may fit by chance. The same holds for
  * the ACK that rides with it: deferred until the delivery says otherwise.
  */
-export function beginDelivery(run: RunState, ratePerSecond: number | null, nowMs: number): DeliverRequest {
-  const request = nextDelivery(run, ratePerSecond, nowMs);
+export function beginDelivery(run: RunState, limits: PaceLimits, nowMs: number): DeliverRequest {
+  const request = nextDelivery(run, limits, nowMs);
   run.consumerSequence = null;
   run.deferred += takeUnacknowledged(run)?.count ?? 0;
   return request;
@@ -413,10 +425,11 @@ function recentRate(run: RunState): number {
 export interface Situation {
   readonly state: ReplayState;
   readonly problem: BlockedBy | null;
-  readonly ratePerSecond: number | null;
+  readonly limits: PaceLimits;
+  readonly waiting: Waiting | null;
 }
 
-export function progress(run: RunState, { state, problem, ratePerSecond }: Situation): Progress {
+export function progress(run: RunState, { state, problem, limits, waiting }: Situation): Progress {
   const { plan, range, count } = run.description;
   const rate = recentRate(run);
   const ended = state === 'completed';
@@ -436,7 +449,11 @@ export function progress(run: RunState, { state, problem, ratePerSecond }: Situa
     range: { first: range.first, last: range.last },
     cursor: run.cursor,
     rate,
-    rate_limit_per_second: ratePerSecond,
+    rate_limit_per_second: limits.perSecond,
+    rate_limit_bytes_per_second: limits.bytesPerSecond,
+    pace: limits.original === null ? null : 'original',
+    pace_factor: limits.original?.factor ?? null,
+    waiting,
     percent: ended ? 100 : position.percent,
     secondsLeft: ended ? 0 : position.secondsLeft,
     approval: null,

@@ -1,5 +1,6 @@
 import type { ChildTally } from './children.ts';
 import type { Owner } from './consumer.ts';
+import type { Due, Stretch } from './pacing.ts';
 import type { Reject } from './record.ts';
 import type { Report } from './report.ts';
 import type { Receipt } from './receipt.ts';
@@ -65,6 +66,8 @@ export interface DeliverRequest {
   readonly furtherMs: number;
   /** ACK that rides with this step: of the batch before, settled already. */
   readonly acknowledge: Receipt | null;
+  /** With the pace of the stream: what is due. Absent: everything. */
+  readonly due?: Due;
   /** Rest of the reject budget. */
   readonly rejectsAllowed: number;
   /** Pinned by the first batch; null before it, and for sinks that have no data root. */
@@ -101,6 +104,8 @@ export interface Delivery {
   readonly counted: number;
   readonly streamLast: number;
   readonly dataRoot: string | null;
+  /** Only where not everything is due. */
+  readonly stretch?: Stretch;
   /** Pulled before it was asked for. Absent: an older worker did not tell. */
   readonly pulledAhead?: boolean;
   readonly pullMs: number;

@@ -30,6 +30,11 @@ interface Recording {
   readonly act?: (handle: WorkflowHandle) => Promise<unknown>;
 }
 
+/** Time of day in UTC, so many hours from now. */
+function clock(hoursAhead: number): string {
+  return new Date(Date.now() + hoursAhead * 3_600_000).toISOString().slice(11, 16);
+}
+
 const recordings: readonly Recording[] = [
   { name: 'dry-run', records: 100, plan: { dry_run: true } },
   { name: 'completed', records: 300, plan: { batch_size: 100 } },
@@ -97,6 +102,24 @@ const recordings: readonly Recording[] = [
       await handle.signal('resume');
       await until(handle, (progress) => progress.counts.written >= 30);
       await handle.cancel();
+    },
+  },
+  {
+    name: 'paced',
+    records: 100,
+    plan: { batch_size: 10, pace: 'original', pace_factor: 0.001, rate_limit_bytes_per_second: 1_000_000 },
+    act: async (handle) => {
+      await until(handle, (progress) => progress.waiting?.for === 'original_pace');
+      await handle.executeUpdate('setRate', { args: [{ factor: 100, bytesPerSecond: null }] });
+    },
+  },
+  {
+    name: 'allowed-hours',
+    records: 100,
+    plan: { batch_size: 10, allowed_hours: { zone: 'UTC', from: clock(3), to: clock(5) } },
+    act: async (handle) => {
+      await until(handle, (progress) => progress.waiting?.for === 'allowed_hours');
+      await handle.executeUpdate('setRate', { args: [{ allowedHours: null }] });
     },
   },
   {

@@ -22,10 +22,11 @@ export const { deliverBatch, deadLetter, acknowledge, drainBatch, drainDeadLette
   });
 
 /** Asks and tidies up: short, no heartbeat needed. */
-export const { describeStream, rehearse, closeRun, requestCancel, probeTarget, describeSpool } = proxyActivities<Activities>({
-  ...shortRetries,
-  startToCloseTimeout: '30s',
-});
+export const { describeStream, rehearse, closeRun, requestCancel, probeTarget, describeSpool, lookAtHours } =
+  proxyActivities<Activities>({
+    ...shortRetries,
+    startToCloseTimeout: '30s',
+  });
 
 /** Moves records of a topic from hot to cold; each is safe to do twice, also while a lost attempt of it still runs. */
 export const { planSweep, nextSweepStep, storeSegment, recordSegment, purgeHot } = proxyActivities<Activities>({

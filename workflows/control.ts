@@ -8,8 +8,10 @@ import {
   upsertSearchAttributes,
 } from '@temporalio/workflow';
 import { faultEntry, isFaultCode, type FaultCode } from '../core/errors.ts';
-import { blockedRetryMs } from '../core/pacing.ts';
-import type { BlockedBy, ReplayState } from '../core/progress.ts';
+import { planDefaults, planLimits, type IntegerLimits } from '../core/limits.ts';
+import { blockedRetryMs, type PaceLimits } from '../core/pacing.ts';
+import type { ReplayPlan } from '../core/plan.ts';
+import type { BlockedBy, ReplayState, Waiting } from '../core/progress.ts';
 import { isoTime } from '../core/report.ts';
 import { requestCancel } from './activities.ts';
 import { decisions, type Decision } from '../core/run.ts';
@@ -36,6 +38,9 @@ export interface Control {
   paused: boolean;
   /** undefined: nobody has changed the plan's own limit. */
   ratePerSecond: number | null | undefined;
+  /** What was asked for while the replay ran, the records a second apart. */
+  asked: Omit<SetRate, 'perSecond'>;
+  waiting: Waiting | null;
   /** How often `resume` was sent: a waiting block compares it. */
   resumes: number;
   /** While a record blocks the plan: whether it may be dead-lettered. null: there is nothing to decide. */
@@ -50,13 +55,22 @@ export interface Control {
   show: () => void;
 }
 
-export function createControl(carried: Pick<Control, 'paused' | 'ratePerSecond'> | undefined): Control {
+/** Goes through continue-as-new. `asked` is absent in runs of older code. */
+export type CarriedControl = Pick<Control, 'paused' | 'ratePerSecond'> & Partial<Pick<Control, 'asked'>>;
+
+export function carriedControl({ paused, ratePerSecond, asked }: Control): CarriedControl {
+  return { paused, ratePerSecond, asked };
+}
+
+export function createControl(carried: CarriedControl | undefined): Control {
   return {
     state: 'describing',
     working: 'describing',
     problem: null,
     paused: carried?.paused ?? false,
     ratePerSecond: carried?.ratePerSecond,
+    asked: carried?.asked ?? {},
+    waiting: null,
     resumes: 0,
     deciding: null,
     decision: null,
@@ -68,7 +82,8 @@ export function createControl(carried: Pick<Control, 'paused' | 'ratePerSecond'>
   };
 }
 
-export function handleMessages(control: Control): void {
+/** `rates`: what the workflow can be told about its pace. */
+export function handleMessages(control: Control, rates: readonly (keyof SetRate)[]): void {
   setHandler(pauseSignal, () => void (control.paused = true), {
     description:
       'Stop after the batch in flight, for as long as you like. No input needed; {"by":"ann","reason":"..."} is kept in the history.',
@@ -86,14 +101,12 @@ export function handleMessages(control: Control): void {
   });
   setHandler(
     setRateUpdate,
-    ({ perSecond }: SetRate) => {
-      control.ratePerSecond = perSecond;
-      return { perSecond };
+    ({ perSecond, ...more }: SetRate) => {
+      if (perSecond !== undefined) control.ratePerSecond = perSecond;
+      if (Object.keys(more).length > 0) control.asked = { ...control.asked, ...more };
+      return perSecond === undefined ? more : { perSecond, ...more };
     },
-    {
-      description: 'Set the ceiling in records a second, at once: {"perSecond":500}. {"perSecond":null} lifts it.',
-      validator: validateRate,
-    },
+    { description: rateDescription(rates), validator: (input: SetRate | undefined) => validateRate(input, rates) },
   );
   setHandler(
     decideUpdate,
@@ -112,14 +125,81 @@ export function handleMessages(control: Control): void {
   });
 }
 
-function validateRate(input: SetRate | undefined): void {
-  const rate: unknown = input?.perSecond;
-  if (rate === null) return;
-  if (typeof rate !== 'number' || !Number.isInteger(rate) || rate < 1 || rate > 1_000_000) {
-    throw ApplicationFailure.nonRetryable(
-      'perSecond: expected a whole number from 1 to 1000000, or null for no limit; for example {"perSecond":500}',
-      'InvalidRate',
-    );
+function rateDescription(rates: readonly (keyof SetRate)[]): string {
+  const records = 'Set the ceiling in records a second, at once: {"perSecond":500}. {"perSecond":null} lifts it.';
+  if (rates.length === 1) return records;
+  return (
+    `${records} In bytes: {"bytesPerSecond":1048576}. Of a plan with "pace": {"factor":10} is ten times as fast as the stream was. ` +
+    '{"allowedHours":null} lets it work at any hour.'
+  );
+}
+
+function validateRate(input: unknown, rates: readonly (keyof SetRate)[]): void {
+  const given = typeof input === 'object' && input !== null ? Object.entries(input) : [];
+  if (given.length === 0)
+    throw invalidRate('expected perSecond; for example {"perSecond":500}, or {"perSecond":null} for no limit');
+  for (const [name, value] of given) {
+    const field = rates.find((one) => one === name);
+    if (field === undefined) throw invalidRate(`${name}: not known here; expected ${rates.join(', ')}`);
+    const expected = rateExpected(field, value);
+    if (expected !== null) throw invalidRate(`${field}: ${expected}`);
+  }
+}
+
+/** null: the value is right. */
+function rateExpected(field: keyof SetRate, value: unknown): string | null {
+  switch (field) {
+    case 'perSecond':
+      return wholeExpected(value, planLimits.rate_limit_per_second, '{"perSecond":500}');
+    case 'bytesPerSecond':
+      return wholeExpected(value, planLimits.rate_limit_bytes_per_second, '{"bytesPerSecond":1048576}');
+    case 'factor': {
+      const { min, max } = planLimits.pace_factor;
+      const fits = typeof value === 'number' && value >= min && value <= max;
+      return fits ? null : `expected a number from ${min} to ${max}; for example {"factor":10}`;
+    }
+    case 'allowedHours':
+      return value === null ? null : 'expected null, which lifts them; other hours need another plan';
+  }
+}
+
+function wholeExpected(value: unknown, { min, max }: IntegerLimits, example: string): string | null {
+  const fits = value === null || (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max);
+  return fits ? null : `expected a whole number from ${min} to ${max}, or null for no limit; for example ${example}`;
+}
+
+function invalidRate(message: string): ApplicationFailure {
+  return ApplicationFailure.nonRetryable(message, 'InvalidRate');
+}
+
+type PacedPlan = Pick<ReplayPlan, 'rate_limit_bytes_per_second' | 'pace' | 'pace_factor' | 'pace_gap_seconds_max'>;
+
+/** What holds a run back now: what was asked for, else the plan. */
+export function limitsOf({ ratePerSecond, asked }: Control, plan: PacedPlan = {}): PaceLimits {
+  const factor = asked.factor ?? plan.pace_factor ?? planDefaults.pace_factor;
+  const gapMsMax = (plan.pace_gap_seconds_max ?? planDefaults.pace_gap_seconds_max) * 1_000;
+  return {
+    perSecond: ratePerSecond ?? null,
+    bytesPerSecond: asked.bytesPerSecond === undefined ? (plan.rate_limit_bytes_per_second ?? null) : asked.bytesPerSecond,
+    original: plan.pace == null ? null : { factor, gapMsMax },
+  };
+}
+
+interface Wait {
+  readonly for: Waiting['for'];
+  readonly dueMs: number;
+}
+
+/** Waits between two batches, and shows until when. True: something that was asked for cut it short. Cancellation throws. */
+export async function waitUntil(control: Control, { for: reason, dueMs }: Wait): Promise<boolean> {
+  const { ratePerSecond, asked } = control;
+  control.waiting = { for: reason, until: isoTime(dueMs) };
+  control.show();
+  try {
+    const changed = (): boolean => control.ratePerSecond !== ratePerSecond || control.asked !== asked || control.paused;
+    return await condition(changed, dueMs - Date.now());
+  } finally {
+    control.waiting = null;
   }
 }
 

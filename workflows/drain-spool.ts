@@ -22,13 +22,17 @@ import type { DeadLettered } from '../core/steps.ts';
 import { describeSpool, drainBatch, drainDeadLetters, removeDrained, writeReport } from './activities.ts';
 import {
   addWaits,
+  carriedControl,
   createControl,
   enter,
   handleMessages,
   healed,
+  limitsOf,
   unblock,
   untilDecided,
+  waitUntil,
   whilePaused,
+  type CarriedControl,
   type Control,
 } from './control.ts';
 import { progressQuery, refusedFailure, reportQuery, searchAttributes } from './messages.ts';
@@ -40,7 +44,7 @@ const deadLettersMax = 500;
 
 interface Carried {
   readonly run: DrainState;
-  readonly control: Pick<Control, 'paused' | 'ratePerSecond'>;
+  readonly control: CarriedControl;
 }
 
 interface Link {
@@ -61,7 +65,7 @@ export async function drainSpool(request: DrainRequest, carried?: Carried): Prom
   const control = createControl(carried?.control);
   const link: Link = { request, control, cleanup: cleanupScope(), run: carried?.run ?? null, stopReason: null, objected: null };
   control.show = () => showDetails(link);
-  handleMessages(control);
+  handleMessages(control, ['perSecond']);
   handleQueries(link);
   try {
     const run = link.run ?? (await describe(link));
@@ -176,11 +180,10 @@ async function settleBatch({ control }: Link, run: DrainState, batch: DrainedBat
 
 /** Waits until the rate limit allows the next batch; a changed limit, pause or cancel ends the wait. True: the timer fired. */
 async function pace(control: Control, run: DrainState, records: number): Promise<boolean> {
-  const limit = control.ratePerSecond ?? null;
-  run.pace = paceAfter(run.pace, records, limit);
-  const waitMs = paceWaitMs(run.pace.dueMs, Date.now());
-  if (waitMs === 0) return false;
-  const interrupted = await condition(() => control.ratePerSecond !== limit || control.paused, waitMs);
+  const limits = limitsOf(control);
+  run.pace = paceAfter(run.pace, { records, bytes: 0 }, limits);
+  if (paceWaitMs(run.pace.dueMs, Date.now()) === 0) return false;
+  const interrupted = await waitUntil(control, { for: 'rate_limit', dueMs: run.pace.dueMs });
   if (interrupted) run.pace = { dueMs: Date.now(), lateMs: 0 };
   return !interrupted;
 }
@@ -189,8 +192,7 @@ async function continueLink(link: Link, run: DrainState): Promise<never> {
   const { control, request } = link;
   await condition(allHandlersFinished);
   addWaits(run, control);
-  const { paused, ratePerSecond } = control;
-  return await continueAsNew<typeof drainSpool>(request, { run, control: { paused, ratePerSecond } });
+  return await continueAsNew<typeof drainSpool>(request, { run, control: carriedControl(control) });
 }
 
 /** Shielded from the workflow's cancellation, but ended by its own limit after it. */
@@ -255,6 +257,6 @@ function handleQueries(link: Link): void {
 function progressOf({ control, run, objected }: Link): Progress {
   const { state, problem } = control;
   if (run === null) return { ...noProgress, state, problem };
-  const shown = drains.drainProgress(run, { state, problem, ratePerSecond: control.ratePerSecond ?? null });
+  const shown = drains.drainProgress(run, { state, problem, limits: limitsOf(control), waiting: control.waiting });
   return objected === null ? shown : { ...shown, rejects: objected.rejects.slice(0, progressRejectsMax) };
 }

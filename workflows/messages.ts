@@ -26,8 +26,14 @@ export const resumeSignal = defineSignal<[Request?]>('resume');
 export const cancelSignal = defineSignal<[Request?]>('cancel');
 
 export interface SetRate {
-  /** Records a second; null lifts the limit. */
-  readonly perSecond: number | null;
+  /** Records a second; null lifts the limit. What is absent stays as it is. */
+  readonly perSecond?: number | null;
+  /** Payload bytes a second; null lifts the limit. */
+  readonly bytesPerSecond?: number | null;
+  /** With the pace of the stream: how many times faster than in it. */
+  readonly factor?: number;
+  /** null lifts the allowed hours for the rest of this replay. */
+  readonly allowedHours?: null;
 }
 export const setRateUpdate = defineUpdate<SetRate, [SetRate]>('setRate');
 

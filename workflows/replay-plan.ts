@@ -16,7 +16,7 @@ import {
 import type { Owner } from '../core/consumer.ts';
 import type { Description, Rehearsal } from '../core/description.ts';
 import { describingMarkdown, detailsMarkdown, formatDuration, refusedMarkdown } from '../core/details.ts';
-import { paceAfter, paceAtStart, paceWaitMs } from '../core/pacing.ts';
+import { paceAfter, paceAtStart, paceInterrupted, paceWaitMs, type PaceLimits } from '../core/pacing.ts';
 import { formatProblems, type Problem } from '../core/problems.ts';
 import { noProgress, progressRejectsMax, type Progress } from '../core/progress.ts';
 import type { Receipt } from '../core/receipt.ts';
@@ -25,17 +25,30 @@ import * as runs from '../core/run.ts';
 import type { RunState } from '../core/run.ts';
 import type { DeadLettered, DescribeRequest, Delivery, ReplayRequest } from '../core/steps.ts';
 import { lastSuccessOf } from '../core/window.ts';
-import { acknowledge, closeRun, deadLetter, deliverBatch, describeStream, rehearse, writeReport } from './activities.ts';
+import {
+  acknowledge,
+  closeRun,
+  deadLetter,
+  deliverBatch,
+  describeStream,
+  lookAtHours,
+  rehearse,
+  writeReport,
+} from './activities.ts';
 import { createApprovalDesk, handleApproval, untilApproved, type ApprovalDesk } from './approval.ts';
 import {
   addWaits,
+  carriedControl,
   createControl,
   enter,
   handleMessages,
   healed,
+  limitsOf,
   unblock,
   untilDecided,
+  waitUntil,
   whilePaused,
+  type CarriedControl,
   type Control,
 } from './control.ts';
 import {
@@ -58,7 +71,7 @@ const scheduledStart = defineSearchAttributeKey('TemporalScheduledStartTime', 'D
 /** What continue-as-new carries: everything the next link needs to go on where this one stopped. */
 interface Carried {
   readonly run: RunState;
-  readonly control: Pick<Control, 'paused' | 'ratePerSecond'>;
+  readonly control: CarriedControl;
 }
 
 /** The frame around one link of a run: its memory, its controls, and the scope in which settling is shielded from cancel. */
@@ -95,7 +108,7 @@ export async function replayPlan(request: ReplayRequest, carried?: Carried): Pro
     desk: createApprovalDesk(),
   };
   control.show = () => showDetails(link);
-  handleMessages(control);
+  handleMessages(control, ['perSecond', 'bytesPerSecond', 'factor', 'allowedHours']);
   handleApproval(link.desk);
   handleQueries(link);
   try {
@@ -207,6 +220,7 @@ async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
     const reason = runs.stopReason(run, Date.now());
     if (reason !== null) return reason;
     if (workflowInfo().continueAsNewSuggested) return await continueLink(link, run);
+    if (!(await withinHours(link, run))) continue;
 
     run.pace = paceAtStart(run.pace, Date.now(), timerFired);
     const delivery = await deliver(link, run);
@@ -218,7 +232,7 @@ async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
     if (!rides) beginAck(link, run);
     showDetails(link);
     showRejected(link, run, delivery);
-    timerFired = await pace(link, run, delivery.receipt?.count ?? 0);
+    timerFired = await pace(link, run, delivery);
   }
 }
 
@@ -228,7 +242,7 @@ async function deliver(link: Link, run: RunState): Promise<Delivery> {
   for (;;) {
     const { resumes } = control;
     const delivery = await healed(control, () => {
-      const next = runs.beginDelivery(run, control.ratePerSecond ?? null, Date.now());
+      const next = runs.beginDelivery(run, paceLimits(link, run), Date.now());
       return deliverBatch.executeWithOptions({ summary: `batch ${run.batchesTotal + 1} from ${next.cursor}` }, [next]);
     });
     runs.noteDelivered(run, delivery, Date.now());
@@ -292,17 +306,38 @@ function showRejected({ control }: Link, run: RunState, delivery: Delivery): voi
   upsertSearchAttributes([{ key: searchAttributes.rejected, value: run.counts.rejected }]);
 }
 
-/** Waits until the rate limit allows the next batch; a changed limit, pause or cancel ends the wait. True: the timer fired. */
-async function pace(link: Link, run: RunState, records: number): Promise<boolean> {
+/** Waits until the pace allows the next batch; a changed one, pause or cancel ends the wait. True: the timer fired. */
+async function pace(link: Link, run: RunState, { receipt, bytes, stretch }: Delivery): Promise<boolean> {
   const { control } = link;
-  const limit = control.ratePerSecond ?? null;
-  run.pace = paceAfter(run.pace, records, limit);
-  const waitMs = paceWaitMs(run.pace.dueMs, Date.now());
-  if (waitMs === 0) return false;
+  const limits = paceLimits(link, run);
+  run.pace = paceAfter(run.pace, { records: receipt?.count ?? 0, bytes, stretch }, limits);
+  const { dueMs } = run.pace;
+  if (paceWaitMs(dueMs, Date.now()) === 0) return false;
   beginAck(link, run);
-  const interrupted = await condition(() => control.ratePerSecond !== limit || control.paused, waitMs);
-  if (interrupted) run.pace = { dueMs: Date.now(), lateMs: 0 };
+  const interrupted = await waitUntil(control, { for: limits.original === null ? 'rate_limit' : 'original_pace', dueMs });
+  if (interrupted) run.pace = paceInterrupted(run.pace, Date.now(), limits, paceLimits(link, run));
   return !interrupted;
+}
+
+function paceLimits({ control }: Link, run: RunState): PaceLimits {
+  return limitsOf(control, run.description.plan);
+}
+
+/** False: it has waited for the allowed hours, or something cut the wait short; what was true before may have changed. */
+async function withinHours(link: Link, run: RunState): Promise<boolean> {
+  const { control } = link;
+  const hours = run.description.plan.allowed_hours ?? null;
+  if (hours === null || control.asked.allowedHours === null) return true;
+  const nowMs = Date.now();
+  if (run.hours === undefined || run.hours.untilMs <= nowMs) {
+    const { zone, from, to } = hours;
+    const summary = `allowed hours ${from} to ${to} ${zone}`;
+    run.hours = await healed(control, () => lookAtHours.executeWithOptions({ summary }, [{ hours, nowMs }]));
+  }
+  if (run.hours.open) return true;
+  await awaitAck(link, run);
+  await waitUntil(control, { for: 'allowed_hours', dueMs: run.hours.untilMs });
+  return false;
 }
 
 async function continueLink(link: Link, run: RunState): Promise<never> {
@@ -310,8 +345,7 @@ async function continueLink(link: Link, run: RunState): Promise<never> {
   await awaitAck(link, run);
   await condition(allHandlersFinished);
   addWaits(run, control);
-  const { paused, ratePerSecond } = control;
-  return await continueAsNew<typeof replayPlan>(request, { run, control: { paused, ratePerSecond } });
+  return await continueAsNew<typeof replayPlan>(request, { run, control: carriedControl(control) });
 }
 
 /** Runs a step that a cancellation must not interrupt, within the time that a clean-up may take. */
@@ -413,7 +447,12 @@ function optionalFailuresOf({ description, children = [] }: RunState): OptionalF
 function progressOf({ control, run, objected, desk }: Link): Progress {
   const { state, problem } = control;
   if (run === null) return { ...noProgress, state, problem };
-  const shown = runs.progress(run, { state, problem, ratePerSecond: control.ratePerSecond ?? null });
+  const shown = runs.progress(run, {
+    state,
+    problem,
+    limits: limitsOf(control, run.description.plan),
+    waiting: control.waiting,
+  });
   if (desk.awaited !== null) return { ...shown, approval: desk.awaited };
   return objected === null ? shown : { ...shown, rejects: objected.rejects.slice(0, progressRejectsMax) };
 }

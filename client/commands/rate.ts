@@ -1,6 +1,7 @@
 import { WorkflowUpdateFailedError } from '@temporalio/client';
 import { groupDigits } from '../../core/problems.ts';
 import { temporalFault } from '../../platform/temporal.ts';
+import type { SetRate } from '../../workflows/messages.ts';
 import { assertWorker, withTemporal } from '../connect.ts';
 import { exitStatus, type ExitStatus } from '../exit.ts';
 import { CommandFailure } from '../failure.ts';
@@ -10,27 +11,50 @@ import { assertOpen, findByName, type ReplayName } from '../which.ts';
 
 export interface RateOptions {
   readonly name: ReplayName;
-  /** Records a second; null: no limit. */
-  readonly perSecond: number | null;
+  /** What is absent stays as it is. */
+  readonly rate: SetRate;
   readonly json: boolean;
 }
 
-export async function rate({ name, perSecond, json }: RateOptions, terminal: Terminal): Promise<ExitStatus> {
+export async function rate({ name, rate: asked, json }: RateOptions, terminal: Terminal): Promise<ExitStatus> {
   return await withTemporal(async (client) => {
     const found = await findByName(client, name);
     assertOpen(found, 'limit');
     await assertWorker(client);
     const { handle } = found;
-    await setRate(handle, perSecond);
-    if (json) outJson(terminal, { workflow_id: handle.id, rate_limit_per_second: perSecond });
-    else terminal.out(`${handle.id}: ${perSecond === null ? 'no limit' : `at most ${groupDigits(perSecond)} records/s`}`);
+    await setRate(handle, asked);
+    if (json) outJson(terminal, { workflow_id: handle.id, ...namedAsInPlan(asked) });
+    else terminal.out(`${handle.id}: ${rateText(asked)}`);
     return exitStatus('done');
   });
 }
 
-async function setRate(handle: ReplayHandle, perSecond: number | null): Promise<void> {
+function namedAsInPlan({ perSecond, bytesPerSecond, factor, allowedHours }: SetRate): object {
+  const named = {
+    rate_limit_per_second: perSecond,
+    rate_limit_bytes_per_second: bytesPerSecond,
+    pace_factor: factor,
+    allowed_hours: allowedHours,
+  };
+  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined));
+}
+
+function rateText({ perSecond, bytesPerSecond, factor, allowedHours }: SetRate): string {
+  const ceiling = (most: number | null | undefined, of: string): string[] => {
+    if (most === undefined) return [];
+    return [most === null ? `no limit of ${of}` : `at most ${groupDigits(most)} ${of}/s`];
+  };
+  return [
+    ...ceiling(perSecond, 'records'),
+    ...ceiling(bytesPerSecond, 'bytes'),
+    ...(factor === undefined ? [] : [`${factor} times as fast as the stream`]),
+    ...(allowedHours === undefined ? [] : ['at any hour']),
+  ].join(', ');
+}
+
+async function setRate(handle: ReplayHandle, asked: SetRate): Promise<void> {
   try {
-    await handle.setRate(perSecond);
+    await handle.setRate(asked);
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError)
       throw new CommandFailure(error.cause?.message ?? error.message, 'refused', { cause: error });

@@ -79,8 +79,8 @@ describe('verbs', () => {
     [['resume', 'S', 'D'], { verb: 'resume', options: { name: ['S', 'D'], reason: null, json: false } }],
     [['cancel', 'ID'], { verb: 'cancel', options: { name: ['ID'], wait: true, json: false } }],
     [['cancel', 'ID', '--no-wait', '--json'], { verb: 'cancel', options: { name: ['ID'], wait: false, json: true } }],
-    [['rate', 'ID', '500'], { verb: 'rate', options: { name: ['ID'], perSecond: 500, json: false } }],
-    [['rate', 'S', 'D', 'off'], { verb: 'rate', options: { name: ['S', 'D'], perSecond: null, json: false } }],
+    [['rate', 'ID', '500'], { verb: 'rate', options: { name: ['ID'], rate: { perSecond: 500 }, json: false } }],
+    [['rate', 'S', 'D', 'off'], { verb: 'rate', options: { name: ['S', 'D'], rate: { perSecond: null }, json: false } }],
     [['report', 'ID', '--markdown'], { verb: 'report', options: { name: ['ID'], form: 'markdown' } }],
     [['worker'], { verb: 'worker', options: { json: false } }],
   ])('%j', (words, expected) => {

@@ -6,6 +6,7 @@ import {
   batchRecordsMax,
   blockedRetryMs,
   limitBatchRecords,
+  noLimits,
   paceAfter,
   paceAtStart,
   type Pace,
@@ -119,14 +120,14 @@ describe('a run', () => {
   test('a deferred ACK makes the next delivery put the durable back, which acknowledges what was deferred', () => {
     const run = runs.startRun(description(), owner, null, 0);
     runs.settle(run, delivery(1, 100), noLetters, 10);
-    expect(runs.nextDelivery(run, null, 10).consumerSequence).toBe(101);
+    expect(runs.nextDelivery(run, noLimits, 10).consumerSequence).toBe(101);
     runs.noteAcknowledged(run, { acked: 0, deferred: 100 });
-    expect(runs.nextDelivery(run, null, 10).consumerSequence).toBeNull();
+    expect(runs.nextDelivery(run, noLimits, 10).consumerSequence).toBeNull();
     const again = delivery(101, 100, { putBack: true });
     runs.noteDelivered(run, again, 20);
     runs.settle(run, again, noLetters, 20);
     expect(run.counts.acked).toBe(100);
-    expect(runs.nextDelivery(run, null, 20).consumerSequence).toBe(201);
+    expect(runs.nextDelivery(run, noLimits, 20).consumerSequence).toBe(201);
   });
 
   test('ends at the end of the range, at max_messages, or drained for long enough', () => {
@@ -136,7 +137,7 @@ describe('a run', () => {
 
     const full = runs.startRun(description({ max_messages: 150 }), owner, null, 0);
     runs.settle(full, delivery(1, 100), noLetters, 10);
-    expect(runs.nextDelivery(full, null, 10).maxRecords).toBe(50);
+    expect(runs.nextDelivery(full, noLimits, 10).maxRecords).toBe(50);
     runs.settle(full, delivery(101, 50), noLetters, 20);
     expect(runs.stopReason(full, 20)).toBe('max_messages');
 
@@ -230,8 +231,8 @@ describe('pacing', () => {
     expect(limitBatchRecords(1_000, 50)).toBe(50);
     expect(limitBatchRecords(1_000, null)).toBe(1_000);
     const pace = { dueMs: 10_000, lateMs: 0 };
-    expect(paceAfter(pace, 50, 50).dueMs).toBe(11_000);
-    expect(paceAfter(pace, 50, null).dueMs).toBe(10_000);
+    expect(paceAfter(pace, { records: 50, bytes: 0 }, { ...noLimits, perSecond: 50 }).dueMs).toBe(11_000);
+    expect(paceAfter(pace, { records: 50, bytes: 0 }, noLimits).dueMs).toBe(10_000);
     expect(paceWaitMs(11_000, 10_200)).toBe(800);
     expect(paceWaitMs(11_000, 10_600)).toBe(0);
   });
@@ -241,7 +242,7 @@ describe('pacing', () => {
     let [nowMs, records, timerFired] = [0, 0, false];
     let pace: Pace = { dueMs: 0, lateMs: 0 };
     while (nowMs < 600_000) {
-      pace = paceAfter(paceAtStart(pace, nowMs, timerFired), batch, perSecond);
+      pace = paceAfter(paceAtStart(pace, nowMs, timerFired), { records: batch, bytes: 0 }, { ...noLimits, perSecond });
       records += batch;
       nowMs += 20;
       const waitMs = paceWaitMs(pace.dueMs, nowMs);

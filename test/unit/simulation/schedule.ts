@@ -2,6 +2,7 @@ import { noopMetricMeter } from '@temporalio/common';
 import { ApplicationFailure } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { createActivities, type Activities } from '../../../activities/index.ts';
+import { noLimits, paceAfter, paceAtStart, paceWaitMs, type PaceLimits } from '../../../core/pacing.ts';
 import type { Owner } from '../../../core/consumer.ts';
 import type { Description } from '../../../core/description.ts';
 import { faultEntry, isFaultCode } from '../../../core/errors.ts';
@@ -40,7 +41,13 @@ export async function play(seed: number): Promise<Played> {
   };
   const size = { last: 10 + random.below(50), badOneIn: 3 + random.below(12) };
   const world = createWorld(random, size, rates);
-  const game: Game = { random, world, activities: createActivities(world.deps, noopMetricMeter), steps: 0 };
+  const game: Game = {
+    random,
+    world,
+    activities: createActivities(world.deps, noopMetricMeter),
+    limits: limitsOf(seed),
+    steps: 0,
+  };
   const batch = 1 + random.below(12);
   for (let starts = 1; ; starts++) {
     const state = begin(game, batch, starts);
@@ -55,6 +62,12 @@ export async function play(seed: number): Promise<Played> {
   }
 }
 
+/** Apart from the other decisions, so that a seed without a pace tells the story that it always told. */
+function limitsOf(seed: number): PaceLimits {
+  if (seed % 3 === 1) return { ...noLimits, original: { factor: 1 + (seed % 7), gapMsMax: 5_000 } };
+  return seed % 15 === 2 ? { ...noLimits, bytesPerSecond: 5 } : noLimits;
+}
+
 /** Another worker, which knows nothing of what the lost one had pulled ahead. */
 function revive(game: Game): void {
   game.world.revive();
@@ -65,6 +78,7 @@ interface Game {
   readonly random: Random;
   readonly world: World;
   activities: Activities;
+  readonly limits: PaceLimits;
   steps: number;
 }
 
@@ -143,6 +157,7 @@ async function playRun(game: Game, started: RunState): Promise<Report> {
     if (receipt !== null) acknowledging = () => acknowledge(game, current, receipt);
   };
   let nowMs = 1_000;
+  let timerFired = false;
   for (;;) {
     if (game.steps++ > stepsMax) throw new Error('the run does not end');
     if (world.trace.length > effectsBeforeCalm) world.calm();
@@ -160,11 +175,17 @@ async function playRun(game: Game, started: RunState): Promise<Report> {
     // The ACK of the last batch may be taken before, within or after this delivery.
     if (acknowledging !== null && random.oneIn(3)) await awaitAck();
     if (acknowledging !== null && random.oneIn(2)) world.inNextDelivery = awaitAck;
+    run.pace = paceAtStart(run.pace, nowMs, timerFired);
     const delivery = await deliver(game, run, nowMs);
     world.inNextDelivery = null;
     const letters = await storeDeadLetters(game, run, delivery);
     await awaitAck();
     runs.settle(run, delivery, letters, nowMs);
+    const sent = { records: delivery.receipt?.count ?? 0, bytes: delivery.bytes, stretch: delivery.stretch };
+    run.pace = paceAfter(run.pace, sent, game.limits);
+    const waitMs = paceWaitMs(run.pace.dueMs, nowMs);
+    timerFired = waitMs > 0;
+    nowMs += waitMs;
   }
   await awaitAck();
   beginAck();
@@ -176,9 +197,9 @@ async function playRun(game: Game, started: RunState): Promise<Report> {
 
 async function deliver(game: Game, run: RunState, nowMs: number): Promise<Delivery> {
   for (;;) {
-    const rate = game.random.oneIn(3) ? 1_000_000 : null;
+    const perSecond = game.random.oneIn(3) ? 1_000_000 : null;
     const delivery = await healed(game, () => {
-      const request = runs.beginDelivery(run, rate, nowMs);
+      const request = runs.beginDelivery(run, { ...game.limits, perSecond }, nowMs);
       return game.activities.deliverBatch({ ...request, furtherMs: game.random.oneIn(4) ? 0 : Infinity });
     });
     runs.noteDelivered(run, delivery, nowMs);

@@ -26,6 +26,11 @@ function hides({ altered }: Consumer, sequence: number): boolean {
   return altered && sequence % 2 === 1;
 }
 
+/** A few records a second, and now and then a long gap. */
+function timeNanosOf(n: number): bigint {
+  return BigInt(n * 300 + Math.floor(n / 13) * 60_000) * 1_000_000n;
+}
+
 export interface Rates {
   /** One in so many effects; 0: never. */
   readonly crash: number;
@@ -270,7 +275,7 @@ export function createWorld(random: Random, size: { readonly last: number; reado
   function recordOf(n: number, consumerSequence: number): PulledRecord {
     const payload = Uint8Array.of(bads.has(n) ? 1 : 0);
     const rest = { stream, incarnation, subject: 's.a', headers: new Map(), redelivered: false };
-    return { ...rest, sequence: BigInt(n), position: n, consumerSequence, timeNanos: BigInt(n), payload };
+    return { ...rest, sequence: BigInt(n), position: n, consumerSequence, timeNanos: timeNanosOf(n), payload };
   }
 
   const nothing = (): void => undefined;
