@@ -57,10 +57,15 @@ export function holdBack<R extends Pulled>(batch: Batch<R>, due: Due): { readonl
     batch: at === -1 ? batch : { ...batch, fresh, beyondEnd: false },
     stretch: {
       firstNanos: nanos(fresh[0]),
-      lastNanos: nanos(fresh.at(-1)),
+      lastNanos: latest(fresh)?.toString() ?? null,
       heldNanos: at === -1 ? null : nanos(batch.fresh[at]),
     },
   };
+}
+
+/** Times may fall on mirrors. */
+function latest(records: readonly Pulled[]): bigint | null {
+  return records.reduce<bigint | null>((max, { timeNanos }) => (max === null || timeNanos > max ? timeNanos : max), null);
 }
 
 function inStreamOrder<R extends Pulled>(pulled: readonly R[]): readonly R[] {

@@ -94,6 +94,7 @@ export interface Sent {
 /** Times in the stream of what was pulled, nanoseconds since the epoch; null: there was none. */
 export interface Stretch {
   readonly firstNanos: string | null;
+  /** The latest of what is due. */
   readonly lastNanos: string | null;
   /** Of the first record that was not due yet: it and what follows were left in the stream. */
   readonly heldNanos: string | null;
@@ -113,7 +114,7 @@ export function paceAfter(pace: Pace, { records, bytes, stretch }: Sent, limits:
 function followStream(pace: Pace, { firstNanos, lastNanos, heldNanos }: Stretch, { factor, gapMsMax }: OriginalPace): Pace {
   const streamNanos = pace.streamNanos ?? firstNanos ?? heldNanos;
   if (streamNanos === null) return pace;
-  const reached = lastNanos ?? streamNanos;
+  const reached = lastNanos === null || BigInt(lastNanos) < BigInt(streamNanos) ? streamNanos : lastNanos;
   const next = heldNanos ?? reached;
   const dueMs = pace.dueMs + passedMs(streamNanos, reached, factor) + Math.min(gapMsMax, passedMs(reached, next, factor));
   return { ...pace, dueMs, streamNanos: next };

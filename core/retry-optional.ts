@@ -14,7 +14,8 @@ export function retryRequest(
   dryRun: boolean,
 ): ReplayRequest {
   const [first, last] = [missing[0]![0], missing.at(-1)![1]];
-  const { stream, subject_filters, batch_size, batch_bytes, rate_limit_per_second, max_rejects, production_consumer } = plan;
+  const { stream, subject_filters, batch_size, batch_bytes, max_rejects, production_consumer } = plan;
+  const { rate_limit_per_second, rate_limit_bytes_per_second, allowed_hours } = plan;
   return {
     plan: {
       replay: {
@@ -27,6 +28,8 @@ export function retryRequest(
         batch_size,
         batch_bytes,
         rate_limit_per_second,
+        rate_limit_bytes_per_second,
+        allowed_hours,
         max_rejects,
         production_consumer,
         dry_run: dryRun,

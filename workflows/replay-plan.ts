@@ -213,8 +213,11 @@ async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
   const { control } = link;
   const rides = patched('ack-rides-with-delivery');
   for (let timerFired = false; ;) {
-    if (control.paused) beginAck(link, run);
-    await whilePaused(control);
+    if (control.paused) {
+      beginAck(link, run);
+      await whilePaused(control);
+      if (patched('look-after-pause')) run.idleSinceMs = null;
+    }
     // A step that completes in spite of a cancellation hides it: ask the scope itself.
     if (control.cancelRequested) await CancellationScope.current().cancelRequested;
     const reason = runs.stopReason(run, Date.now());
@@ -222,8 +225,7 @@ async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
     if (workflowInfo().continueAsNewSuggested) return await continueLink(link, run);
     if (!(await withinHours(link, run))) continue;
 
-    run.pace = paceAtStart(run.pace, Date.now(), timerFired);
-    const delivery = await deliver(link, run);
+    const delivery = await deliver(link, run, timerFired);
     link.unsettled = delivery;
     const letters = await settling(link, () => storeDeadLetters(link, run, delivery));
     await link.acknowledging;
@@ -237,11 +239,13 @@ async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
 }
 
 /** Delivers the next batch until nothing stands between it and its ACK but its dead letters. */
-async function deliver(link: Link, run: RunState): Promise<Delivery> {
+async function deliver(link: Link, run: RunState, timerFired: boolean): Promise<Delivery> {
   const { control } = link;
   for (;;) {
     const { resumes } = control;
     const delivery = await healed(control, () => {
+      // At each try: time spent blocked is not made up for.
+      run.pace = paceAtStart(run.pace, Date.now(), timerFired);
       const next = runs.beginDelivery(run, paceLimits(link, run), Date.now());
       return deliverBatch.executeWithOptions({ summary: `batch ${run.batchesTotal + 1} from ${next.cursor}` }, [next]);
     });
@@ -337,6 +341,8 @@ async function withinHours(link: Link, run: RunState): Promise<boolean> {
   if (run.hours.open) return true;
   await awaitAck(link, run);
   await waitUntil(control, { for: 'allowed_hours', dueMs: run.hours.untilMs });
+  // It has not looked in the meantime.
+  run.idleSinceMs = null;
   return false;
 }
 
