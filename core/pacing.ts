@@ -70,6 +70,8 @@ export interface Pace {
   readonly lateMs: number;
   /** With the pace of the stream: the time in it, nanoseconds since the epoch, that is due then. Absent before the first record. */
   readonly streamNanos?: string;
+  /** By which what is left until then was divided. */
+  readonly factor?: number;
   /** Records of the last batch, when more had been pulled than were due. */
   readonly dueRecords?: number | null;
 }
@@ -139,11 +141,17 @@ export function dueBy(pace: Pace, { factor }: OriginalPace, nowMs: number): Due 
   return { fromNanos: pace.streamNanos ?? null, aheadNanos: String(BigInt(Math.round(aheadMs * factor)) * 1_000_000n) };
 }
 
+/** Another factor holds for what is left of a gap, whenever it was asked for. */
+export function paceAtFactor(pace: Pace, nowMs: number, { original }: PaceLimits): Pace {
+  if (original === null || pace.factor === original.factor) return pace;
+  const leftMs = Math.max(0, pace.dueMs - nowMs);
+  if (pace.factor === undefined || leftMs === 0) return { ...pace, factor: original.factor };
+  return { ...pace, dueMs: nowMs + Math.ceil((leftMs * pace.factor) / original.factor), factor: original.factor };
+}
+
 /** A wait was cut short: limits begin anew, and a gap of the stream goes on at the factor that holds now. */
-export function paceInterrupted(pace: Pace, nowMs: number, before: PaceLimits, now: PaceLimits): Pace {
-  if (before.original === null || now.original === null) return { ...pace, dueMs: nowMs, lateMs: 0 };
-  const leftMs = Math.max(0, pace.dueMs - nowMs) * (before.original.factor / now.original.factor);
-  return { ...pace, dueMs: nowMs + Math.ceil(leftMs), lateMs: 0 };
+export function paceInterrupted(pace: Pace, nowMs: number, limits: PaceLimits): Pace {
+  return limits.original === null ? { ...pace, dueMs: nowMs, lateMs: 0 } : { ...paceAtFactor(pace, nowMs, limits), lateMs: 0 };
 }
 
 /** How long to wait until then; 0 for less than a timer is worth. */

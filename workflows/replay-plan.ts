@@ -16,7 +16,7 @@ import {
 import type { Owner } from '../core/consumer.ts';
 import type { Description, Rehearsal } from '../core/description.ts';
 import { describingMarkdown, detailsMarkdown, formatDuration, refusedMarkdown } from '../core/details.ts';
-import { paceAfter, paceAtStart, paceInterrupted, paceWaitMs, type PaceLimits } from '../core/pacing.ts';
+import { paceAfter, paceAtFactor, paceAtStart, paceInterrupted, paceWaitMs, type PaceLimits } from '../core/pacing.ts';
 import { formatProblems, type Problem } from '../core/problems.ts';
 import { noProgress, progressRejectsMax, type Progress } from '../core/progress.ts';
 import type { Receipt } from '../core/receipt.ts';
@@ -245,7 +245,7 @@ async function deliver(link: Link, run: RunState, timerFired: boolean): Promise<
     const { resumes } = control;
     const delivery = await healed(control, () => {
       // At each try: time spent blocked is not made up for.
-      run.pace = paceAtStart(run.pace, Date.now(), timerFired);
+      run.pace = paceAtStart(paceAtFactor(run.pace, Date.now(), paceLimits(link, run)), Date.now(), timerFired);
       const next = runs.beginDelivery(run, paceLimits(link, run), Date.now());
       return deliverBatch.executeWithOptions({ summary: `batch ${run.batchesTotal + 1} from ${next.cursor}` }, [next]);
     });
@@ -314,12 +314,12 @@ function showRejected({ control }: Link, run: RunState, delivery: Delivery): voi
 async function pace(link: Link, run: RunState, { receipt, bytes, stretch }: Delivery): Promise<boolean> {
   const { control } = link;
   const limits = paceLimits(link, run);
-  run.pace = paceAfter(run.pace, { records: receipt?.count ?? 0, bytes, stretch }, limits);
+  run.pace = paceAfter(paceAtFactor(run.pace, Date.now(), limits), { records: receipt?.count ?? 0, bytes, stretch }, limits);
   const { dueMs } = run.pace;
   if (paceWaitMs(dueMs, Date.now()) === 0) return false;
   beginAck(link, run);
   const interrupted = await waitUntil(control, { for: limits.original === null ? 'rate_limit' : 'original_pace', dueMs });
-  if (interrupted) run.pace = paceInterrupted(run.pace, Date.now(), limits, paceLimits(link, run));
+  if (interrupted) run.pace = paceInterrupted(run.pace, Date.now(), paceLimits(link, run));
   return !interrupted;
 }
 

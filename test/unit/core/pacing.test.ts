@@ -7,6 +7,7 @@ import {
   limitBatchBytes,
   noLimits,
   paceAfter,
+  paceAtFactor,
   paceAtStart,
   paceInterrupted,
   paceWaitMs,
@@ -72,7 +73,7 @@ describe('the pace of the stream', () => {
 
   test('times that fall are due at once', () => {
     const sent = play([10_000, 4_000, 12_000], { stepMs: 0, lateMs: 0 });
-    expect(sent.map(({ atMs }) => atMs)).toEqual([0, 0, 1_000]);
+    expect(sent.map(({ atMs }) => atMs)).toEqual([0, 0, 4_000]);
   });
 
   test('no record comes earlier than half a second before it is due, and all of them in order', () => {
@@ -108,11 +109,16 @@ describe('the pace of the stream', () => {
     const pace = { dueMs: 100_000, lateMs: 0, streamNanos: '5' };
     expect(paceAtStart(pace, 50_000, false)).toEqual(pace);
     expect(paceAtStart(pace, 900_000, false).dueMs).toBe(900_000);
-    expect(paceInterrupted(pace, 50_000, limits, limits).dueMs).toBe(100_000);
+    expect(paceInterrupted(pace, 50_000, limits).dueMs).toBe(100_000);
   });
 
   test('another factor holds for the rest of a gap', () => {
     const faster = { ...limits, original: { ...original, factor: 20 } };
-    expect(paceInterrupted({ dueMs: 100_000, lateMs: 0 }, 50_000, limits, faster).dueMs).toBe(55_000);
+    const pace = { dueMs: 100_000, lateMs: 0, factor: 2 };
+    expect(paceInterrupted(pace, 50_000, faster).dueMs).toBe(55_000);
+    // Asked for while a batch was on its way, or in a pause.
+    const once = paceAtFactor(pace, 50_000, faster);
+    expect(once.dueMs).toBe(55_000);
+    expect(paceAtFactor(once, 50_000, faster)).toEqual(once);
   });
 });

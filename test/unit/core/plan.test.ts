@@ -185,7 +185,7 @@ describe('refused, each with its path and what is expected', () => {
     [{ stop_after_idle_seconds: 0 }, 'replay.stop_after_idle_seconds: expected'],
     [
       { rate_limit_bytes_per_second: 1_023 },
-      'replay.rate_limit_bytes_per_second: expected a whole number from 1,024 to 10,737,418,240, got 1,023',
+      'replay.rate_limit_bytes_per_second: expected a whole number from 1,024 to 10,737,418,240, got 1023',
     ],
     [{ pace_factor: 2 }, 'replay.pace_factor: stands without pace; expected "pace": "original" beside it'],
     [{ pace: 'slow' }, 'replay.pace: expected "original", got "slow"'],
