@@ -1,3 +1,4 @@
+import { counted } from './problems.ts';
 import type { AwaitedApproval } from './approval.ts';
 import type { Description } from './description.ts';
 import type { FaultCode } from './errors.ts';
@@ -111,7 +112,7 @@ function waitingLines(waiting: Waiting | null): string[] {
 function approvalLines({ plan, range, target, warnings }: Description, awaited: AwaitedApproval): string[] {
   const about = awaited.exact ? '' : 'about ';
   return [
-    `- would replay ${about}${awaited.messages} messages, ${plan.subject_filters.map((filter) => `\`${filter}\``).join(', ')}`,
+    `- would replay ${about}${counted(awaited.messages, 'message')}, ${plan.subject_filters.map((filter) => `\`${filter}\``).join(', ')}`,
     `- range ${range.first} to ${range.last ?? 'the end of the stream'}, at most ${plan.max_messages}`,
     `- dead letters: ${target.dead_letter === null ? 'none' : `\`${target.dead_letter.subject}\``}`,
     ...warnings.map((warning) => `- warning: ${warning}`),

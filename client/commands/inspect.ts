@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { cut, printable, shownHeaders, type ShownHeaders } from '../../core/inspection.ts';
-import { formatProblems } from '../../core/problems.ts';
+import { counted, formatProblems } from '../../core/problems.ts';
 import { formatTime } from '../../core/time.ts';
 import { connectNats, readNatsSettings } from '../../jetstream/connection.ts';
 import { createInspector, type InspectedMessage, type Inspector } from '../../jetstream/inspect.ts';
@@ -89,7 +89,7 @@ function shown({ sequence, timeNanos, subject, headers, body }: InspectedMessage
 }
 
 function textOf(name: string, { stream, messages, stopped_by, next }: Inspected): string {
-  const head = `${name}: ${stream.messages} messages, ${stream.first} to ${stream.last}, made ${stream.incarnation}`;
+  const head = `${name}: ${counted(stream.messages, 'message')}, ${stream.first} to ${stream.last}, made ${stream.incarnation}`;
   const stops = {
     limit: `There may be more: --from ${next}`,
     end_of_stream: 'Nothing more is there.',

@@ -182,7 +182,7 @@ describe("in Temporal's UI", () => {
     const { id } = await startReplay(client, await request('INVOICES', { require_approval: true }));
     await untilState(id, 'awaiting_approval');
     const shown = await untilDetails(id, /awaiting_approval: INVOICES/);
-    expect(shown).toContain('would replay 5000 messages');
+    expect(shown).toContain('would replay 5,000 messages');
     const { fingerprint } = JSON.parse(/\{"by".*\}/.exec(shown)![0]) as { fingerprint: string };
     await picture('awaiting-approval');
     await send('Update', 'approve', { by: 'ann', reason: 'INC-42', fingerprint });
