@@ -56,7 +56,14 @@ async function checkPlan(nats: NatsConnection, settings: NatsSettings, asked: As
       ...(await checkPermissions(source, facts, { plan, target })),
     ];
   } catch (error) {
-    return [faulty('stream', error)];
+    if (!(error instanceof ReplayFault) || error.code !== 'stream_missing') return [faulty('stream', error)];
+    return [
+      bad(
+        'stream',
+        `There is no stream ${plan.stream}.`,
+        'Mend replay.stream in the plan, or create it: nats stream ls, nats stream add',
+      ),
+    ];
   }
 }
 
