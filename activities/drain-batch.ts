@@ -1,7 +1,7 @@
 import { isDrift } from '../core/batch.ts';
 import type { DrainBatchRequest, DrainedBatch, DrainRef, DrainReject } from '../core/drain.ts';
 import { ReplayFault } from '../core/errors.ts';
-import type { Outcome, ReplayRecord } from '../core/record.ts';
+import { rejectOf, type Outcome, type ReplayRecord } from '../core/record.ts';
 import type { SpoolDrain } from '../sinks/spool-drain.ts';
 import type { Deps } from './deps.ts';
 import { graceSignal } from './grace.ts';
@@ -88,9 +88,7 @@ function rejectsOf(records: readonly ReplayRecord[], outcomes: readonly Outcome[
   }
   return outcomes.flatMap((outcome, index) => {
     if (outcome.kind !== 'rejected') return [];
-    const { stream, incarnation, sequence, timeNanos } = records[index]!;
-    const { code, field } = outcome;
-    const reject = { stream, incarnation, sequence: Number(sequence), time: timeNanos.toString(), code };
-    return [field === undefined ? reject : { ...reject, field }];
+    const { stream, incarnation, sequence, timeNanos, payload } = records[index]!;
+    return [{ stream, incarnation, ...rejectOf({ sequence: Number(sequence), timeNanos, payload }, outcome, undefined) }];
   });
 }

@@ -132,7 +132,8 @@ async function writeBatch(
   );
   try {
     const grace = graceSignal(signal);
-    const tally = tallyOutcomes(records, await borrowed.sink.write(records, grace).finally(grace.clear));
+    const outcomes = await borrowed.sink.write(records, grace).finally(grace.clear);
+    const tally = tallyOutcomes(records, outcomes, borrowed.sink.capabilities.maxRecordBytes);
     const children = borrowed.sink.childTallies?.();
     await borrowed.giveBack('good');
     return children === undefined ? tally : { ...tally, children };

@@ -158,7 +158,7 @@ function mainForm(program: Command, found: Found): void {
     .action((planFile: string | undefined, targetFile: string | undefined, flags: MainFlags) => {
       if (planFile === undefined) return program.help({ error: true });
       const meantVerb = nearestVerb(program, planFile);
-      if (targetFile === undefined) return program.error(missingTarget(meantVerb));
+      if (targetFile === undefined) return program.error(missingTarget(planFile, meantVerb));
       const dryRun = flags.dryRun ? true : flags.execute ? false : undefined;
       found({
         verb: 'replay',
@@ -181,8 +181,9 @@ function nearestVerb(program: Command, word: string): string | null {
   );
 }
 
-function missingTarget(meantVerb: string | null): string {
-  return `error: missing TARGET${meantVerb === null ? '' : `; or did you mean the verb ${meantVerb}?`}`;
+function missingTarget(word: string, meantVerb: string | null): string {
+  if (meantVerb !== null) return `error: missing TARGET; or did you mean the verb ${meantVerb}?`;
+  return `error: missing TARGET: ${JSON.stringify(word)} is no verb, so it is taken for a plan file`;
 }
 
 function status(program: Command, found: Found): void {

@@ -1,7 +1,8 @@
 import type { AwaitedApproval } from '../core/approval.ts';
 import { formatDuration, limitsText, progressBar, waitingText } from '../core/details.ts';
-import { groupDigits } from '../core/problems.ts';
+import { counted, groupDigits } from '../core/problems.ts';
 import type { BlockedBy, Counts, Progress } from '../core/progress.ts';
+import { rejectDetail } from '../core/record.ts';
 import type { Report } from '../core/report.ts';
 
 /** Text for people. Pure; widths in cells. */
@@ -36,7 +37,7 @@ export function problemText(problem: BlockedBy): string {
 export function approvalText({ messages, bytes, exact, fingerprint, expires_at, preflight }: AwaitedApproval): string {
   return [
     `awaiting approval until ${expires_at}, fingerprint ${fingerprint}`,
-    `  would replay ${exact ? '' : 'about '}${groupDigits(messages)} messages, about ${formatBytes(bytes)} stored`,
+    `  would replay ${exact ? '' : 'about '}${counted(messages, 'message')}, about ${formatBytes(bytes)} stored`,
     ...preflight.map(
       ({ severity, message, next }) => `  destination, ${severity}: ${message}${next === undefined ? '' : ` ${next}`}`,
     ),
@@ -141,12 +142,15 @@ function countRows(counts: Counts): [string, string][] {
 }
 
 function rangeSize({ range }: Report): string {
-  const messages = `${range.count_exact ? '' : 'about '}${groupDigits(range.count)} messages`;
+  const messages = `${range.count_exact ? '' : 'about '}${counted(range.count, 'message')}`;
   return `${messages}, ${range.bytes_exact ? '' : 'about '}${formatBytes(range.bytes)} stored`;
 }
 
 function rejectLine(rejects: Report['rejects'], total: number): string {
-  const shown = rejects.map(({ sequence, code, field }) => `${sequence} ${code}${field === undefined ? '' : ` ${field}`}`);
+  const shown = rejects.map((reject) => {
+    const detail = rejectDetail(reject);
+    return `${reject.sequence} ${reject.code}${detail === '' ? '' : ` (${detail})`}`;
+  });
   return `rejects (${shown.length} of ${groupDigits(total)}): ${shown.join('; ')}`;
 }
 

@@ -72,6 +72,12 @@ export async function createSchedule(client: Client, checked: CheckedRequest, op
       }),
     );
   } catch (error) {
+    // So the client tells of a time that Temporal cannot read.
+    if (error instanceof TypeError) {
+      throw new CommandFailure(`Temporal cannot read when it is due: ${error.message}. Mend --cron or --timezone.`, 'refused', {
+        cause: error,
+      });
+    }
     if (!(error instanceof ScheduleAlreadyRunning)) throw error;
     throw new CommandFailure(
       `There is a Schedule ${name} already. Remove it first: replay-stream schedule delete ${name}`,

@@ -1,4 +1,4 @@
-import type { Outcome, Reject } from './record.ts';
+import { rejectOf, type Outcome, type Reject } from './record.ts';
 import type { Due, Stretch } from './pacing.ts';
 import { encodeRuns, type Receipt } from './receipt.ts';
 
@@ -95,8 +95,12 @@ export interface Tally {
   readonly rejects: readonly Reject[];
 }
 
-/** Counts the sink's answers. A wrong number of answers is a fault of the sink. */
-export function tallyOutcomes(records: readonly Pulled[], outcomes: readonly Outcome[]): Tally {
+/** Counts the sink's answers. A wrong number of answers is a fault of the sink. `recordBytesMax` is what the sink takes. */
+export function tallyOutcomes(
+  records: readonly (Pulled & { readonly payload: Uint8Array })[],
+  outcomes: readonly Outcome[],
+  recordBytesMax?: number,
+): Tally {
   if (outcomes.length !== records.length) {
     throw new RangeError(`the sink answered for ${outcomes.length} of ${records.length} records`);
   }
@@ -116,9 +120,8 @@ export function tallyOutcomes(records: readonly Pulled[], outcomes: readonly Out
         skipped++;
         break;
       case 'rejected': {
-        const { position, timeNanos } = records[index]!;
-        const reject = { sequence: position, time: timeNanos.toString(), code: outcome.code };
-        rejects.push(outcome.field === undefined ? reject : { ...reject, field: outcome.field });
+        const { position, timeNanos, payload } = records[index]!;
+        rejects.push(rejectOf({ sequence: position, timeNanos, payload }, outcome, recordBytesMax));
         break;
       }
     }

@@ -1,7 +1,7 @@
 import type { AwaitedApproval } from './approval.ts';
 import type { Description } from './description.ts';
-import type { FaultCode } from './errors.ts';
-import { groupDigits, type Problem } from './problems.ts';
+import { faultEntry, type FaultCode } from './errors.ts';
+import { counted, groupDigits, type Problem } from './problems.ts';
 import type { BlockedBy, Progress, Waiting } from './progress.ts';
 
 const barCells = 20;
@@ -31,11 +31,14 @@ export function refusedMarkdown(problems: readonly Problem[]): string {
 
 function problemLines(problem: BlockedBy | null): string[] {
   if (problem === null) return [];
-  const detail = problem.detail === null ? '' : ` (${problem.detail})`;
+  const { code, detail, since, next, retry_at: retryAt } = problem;
   return [
-    `**Problem**: \`${problem.code}\`${detail} since ${problem.since}`,
+    `**Problem**: ${faultEntry(code).meaning}`,
     '',
-    `**Next**: ${problem.next}`,
+    `- \`${code}\`${detail === null ? '' : `: ${detail}`}`,
+    `- since ${since}; ${retryAt === null ? 'it waits for you' : `tried again by itself at ${retryAt}`}`,
+    '',
+    `**Next**: ${next}`,
     '',
     ...howLines(problem),
     '',
@@ -44,12 +47,26 @@ function problemLines(problem: BlockedBy | null): string[] {
 
 const aboutRecords: readonly FaultCode[] = ['reject_budget', 'drift', 'dead_letter_not_configured'];
 
+const decisionTexts = {
+  'dead-letter': 'store the refused records of this batch as dead letters',
+  skip: 'leave them out for good',
+  retry: 'the destination is mended: write the batch again',
+} as const;
+
 /** What to send from the menu More Actions of Temporal's UI, ready to copy. */
 function howLines({ code }: BlockedBy): string[] {
-  const resume = '- signal `resume`, no input: try again now';
+  const resume = '- More Actions, Send a Signal: `resume`, no input: try again now';
   if (!aboutRecords.includes(code)) return [resume];
-  const decisions = code === 'dead_letter_not_configured' ? ['skip', 'retry'] : ['dead-letter', 'skip', 'retry'];
-  return [resume, ...decisions.map((decision) => `- update \`decide\`: \`{"decision":"${decision}"}\``)];
+  const decisions = Object.entries(decisionTexts).filter(
+    ([decision]) => decision !== 'dead-letter' || code !== 'dead_letter_not_configured',
+  );
+  return [
+    resume,
+    ...decisions.map(
+      ([decision, does]) => `- More Actions, Send an Update: \`decide\`, input \`${JSON.stringify({ decision })}\`: ${does}`,
+    ),
+    '- Queries, `progress`: the last records that were refused, each with its reason',
+  ];
 }
 
 /** The short Markdown status of a plan for Temporal's UI. Lists only: it does not draw tables. */
@@ -111,7 +128,7 @@ function waitingLines(waiting: Waiting | null): string[] {
 function approvalLines({ plan, range, target, warnings }: Description, awaited: AwaitedApproval): string[] {
   const about = awaited.exact ? '' : 'about ';
   return [
-    `- would replay ${about}${awaited.messages} messages, ${plan.subject_filters.map((filter) => `\`${filter}\``).join(', ')}`,
+    `- would replay ${about}${counted(awaited.messages, 'message')}, ${plan.subject_filters.map((filter) => `\`${filter}\``).join(', ')}`,
     `- range ${range.first} to ${range.last ?? 'the end of the stream'}, at most ${plan.max_messages}`,
     `- dead letters: ${target.dead_letter === null ? 'none' : `\`${target.dead_letter.subject}\``}`,
     ...warnings.map((warning) => `- warning: ${warning}`),

@@ -1,3 +1,4 @@
+import { counted } from './problems.ts';
 import type { Owner } from './consumer.ts';
 import type { FaultCode } from './errors.ts';
 import type { Pace } from './pacing.ts';
@@ -218,14 +219,21 @@ export function settleDrained(run: DrainState, batch: DrainedBatch, letters: Dea
   const isDecided = run.decided !== null;
   const skipped = run.decided?.decision === 'skip';
   if (!isDecided) run.rejectsAllowed -= rejected;
-  if (skipped) run.warnings.push(`Skipped by an operator's decision, without a dead letter: ${rejected} records.`);
+  if (skipped) run.warnings.push(`Skipped by an operator's decision, without a dead letter: ${counted(rejected, 'record')}.`);
   run.driftAccepted = false;
   run.decided = null;
   remember(run, { ...batch, rejects: batch.rejects.map((reject) => compact(reject, skipped)) }, { records, nowMs });
 }
 
-function compact({ sequence, time, code, field }: DrainReject, skipped: boolean): Reject {
-  return { sequence, time, code, ...(field === undefined ? {} : { field }), ...(skipped ? { decision: 'skip' as const } : {}) };
+function compact({ sequence, time, code, field, bytes }: DrainReject, skipped: boolean): Reject {
+  return {
+    sequence,
+    time,
+    code,
+    ...(field === undefined ? {} : { field }),
+    ...(bytes === undefined ? {} : { bytes }),
+    ...(skipped ? { decision: 'skip' as const } : {}),
+  };
 }
 
 interface Remembered extends Omit<DrainedBatch, 'rejects'> {

@@ -80,6 +80,11 @@ export function groupDigits(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
+/** `1 record`, `2,000 records` */
+export function counted(count: number, noun: string): string {
+  return `${groupDigits(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 /** The known name that a mistyped one most likely means. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   if (name.length > shownCharactersMax) return undefined;

@@ -1,3 +1,5 @@
+import { groupDigits } from './problems.ts';
+
 /** How a destination recognises a record it already has. See docs/delivery.md, "Idempotency". */
 export type IdempotencyKey = 'stream_sequence' | 'message_id' | 'payload_field';
 
@@ -33,6 +35,9 @@ export interface Reject {
   readonly time: string;
   readonly code: RejectCode;
   readonly field?: string;
+  /** Of a record that is too large: bytes of its body, and the most that its destination takes, where it says so. */
+  readonly bytes?: number;
+  readonly bytes_max?: number;
   /** An operator decided that it gets no dead letter. */
   readonly decision?: 'skip';
 }
@@ -50,3 +55,30 @@ export const rejectCatalogue = {
   key_conflict: 'Another record already holds this idempotency key.',
 } as const satisfies Record<string, string>;
 export type RejectCode = keyof typeof rejectCatalogue;
+
+/** A record as it was refused, for the list of a report. `bytesMax` as its sink says it. */
+export function rejectOf(
+  { sequence, timeNanos, payload }: { readonly sequence: number; readonly timeNanos: bigint; readonly payload: Uint8Array },
+  { code, field }: Outcome & { readonly kind: 'rejected' },
+  bytesMax: number | undefined,
+): Reject {
+  return {
+    sequence,
+    time: timeNanos.toString(),
+    code,
+    ...(field === undefined ? {} : { field }),
+    ...(code === 'too_large' ? { bytes: payload.length, ...(bytesMax === undefined ? {} : { bytes_max: bytesMax }) } : {}),
+  };
+}
+
+/** `value_too_long, total` */
+export function rejectReason(reject: Reject): string {
+  return [reject.code, rejectDetail(reject)].filter((part) => part !== '').join(', ');
+}
+
+/** The field that was refused, or how large the record is; empty: nothing to add to the code. */
+export function rejectDetail({ field, bytes, bytes_max: bytesMax }: Reject): string {
+  const size = bytes === undefined ? '' : `${groupDigits(bytes)} bytes`;
+  const limit = bytesMax === undefined ? '' : ` of at most ${groupDigits(bytesMax)}`;
+  return [field ?? '', `${size}${limit}`].filter((part) => part !== '').join(', ');
+}

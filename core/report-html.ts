@@ -1,5 +1,6 @@
 import { formatDuration } from './details.ts';
 import { groupDigits } from './problems.ts';
+import { rejectDetail } from './record.ts';
 import type { BatchSummary, Report } from './report.ts';
 
 /** A report as one HTML page: no script, nothing fetched, light and dark. Every text of the report is escaped. */
@@ -48,12 +49,12 @@ function section(title: string, shown: boolean, content: string): string {
 }
 
 function rejectTable({ rejects, rejects_not_listed: more }: Report): string {
-  const rows = rejects.map(({ sequence, code, field, decision }): string[] => [
-    String(sequence),
-    decision === 'skip' ? `${code} (skipped)` : code,
-    field ?? '',
+  const rows = rejects.map((reject): string[] => [
+    String(reject.sequence),
+    reject.decision === 'skip' ? `${reject.code} (skipped)` : reject.code,
+    rejectDetail(reject),
   ]);
-  return `${table(['sequence', 'reason', 'field'], rows)}${notListed(more, 'more are not listed')}`;
+  return `${table(['sequence', 'reason', 'field or size'], rows)}${notListed(more, 'more are not listed')}`;
 }
 
 function batchTable({ batches, batches_not_listed: more }: Report): string {

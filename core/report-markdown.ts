@@ -1,4 +1,6 @@
+import { counted } from './problems.ts';
 import { formatDuration } from './details.ts';
+import { rejectDetail } from './record.ts';
 import type { Report } from './report.ts';
 
 /** A report for people: what happened, whether the counts add up, what was refused. */
@@ -11,7 +13,7 @@ export function reportMarkdown(report: Report): string {
       `sink ${report.sink.type}, idempotency key ${report.sink.key}`,
       `stopped by: ${report.stop_reason ?? 'still going on'}`,
       `range ${range.first} to ${range.last ?? 'the end of the stream'}, cursor ${range.cursor}, ` +
-        `${range.count_exact ? '' : 'about '}${range.count} messages when described`,
+        `${range.count_exact ? '' : 'about '}${counted(range.count, 'message')} when described`,
       ...(report.approval == null
         ? []
         : [`approved by ${plain(report.approval.by)}: ${plain(report.approval.reason)} (${report.approval.at})`]),
@@ -25,11 +27,11 @@ export function reportMarkdown(report: Report): string {
     sections.push(
       '## Rejects',
       table(
-        ['sequence', 'reason', 'field'],
+        ['sequence', 'reason', 'field or size'],
         report.rejects.map((reject) => [
           reject.sequence,
           reject.decision === 'skip' ? `${reject.code} (skipped)` : reject.code,
-          reject.field ?? '',
+          rejectDetail(reject),
         ]),
       ),
     );

@@ -1,3 +1,4 @@
+import { counted } from './problems.ts';
 import type { Approved } from './approval.ts';
 import { addTallies, type ChildTally } from './children.ts';
 import type { Owner } from './consumer.ts';
@@ -409,7 +410,9 @@ export function noteClosed(run: RunState, closed: Closed): void {
     const vanished = Math.max(0, count.messages - run.counted - closed.notReached);
     run.counts = addCounts(run.counts, { vanished });
     if (vanished > 0)
-      run.warnings.push(`${vanished} messages of the range were deleted from the stream before this run reached them.`);
+      run.warnings.push(
+        `${counted(vanished, 'message')} of the range ${vanished === 1 ? 'was' : 'were'} deleted from the stream before this run reached them.`,
+      );
   }
 }
 

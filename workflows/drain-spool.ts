@@ -1,3 +1,4 @@
+import { rejectReason } from '../core/record.ts';
 import {
   allHandlersFinished,
   ApplicationFailure,
@@ -15,7 +16,7 @@ import { describingMarkdown, workingMarkdown } from '../core/details.ts';
 import * as drains from '../core/drain.ts';
 import type { DrainedBatch, DrainRequest, DrainState } from '../core/drain.ts';
 import { limitBatchRecords, paceAfter, paceAtStart, paceWaitMs } from '../core/pacing.ts';
-import { formatProblems } from '../core/problems.ts';
+import { counted, formatProblems } from '../core/problems.ts';
 import { noProgress, progressRejectsMax, type Progress } from '../core/progress.ts';
 import type { Report, StopReason } from '../core/report.ts';
 import type { DeadLettered } from '../core/steps.ts';
@@ -148,7 +149,7 @@ async function writeBatch(link: Link, run: DrainState): Promise<DrainedBatch> {
     if (code === null) return batch;
     link.objected = batch;
     const first = batch.rejects[0]!;
-    const detail = `${batch.rejected} refused in this batch, ${run.rejectsAllowed} left in the budget; first: sequence ${first.sequence}, ${first.code}`;
+    const detail = `${batch.rejected} refused in this batch, ${run.rejectsAllowed} left in the budget; first: sequence ${first.sequence}, ${rejectReason(first)}`;
     const block = { code, detail, retryMs: null, resumes };
     const decision = await untilDecided(control, block, run.description.target.dead_letter !== null);
     link.objected = null;
@@ -166,7 +167,7 @@ async function settleBatch({ control }: Link, run: DrainState, batch: DrainedBat
     const some = rejects.slice(start, start + deadLettersMax);
     const letters = { drain, packs, rejects: some };
     const done = await healed(control, () =>
-      drainDeadLetters.executeWithOptions({ summary: `${some.length} dead letters` }, [letters]),
+      drainDeadLetters.executeWithOptions({ summary: counted(some.length, 'dead letter') }, [letters]),
     );
     stored += done.stored;
   }

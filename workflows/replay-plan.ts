@@ -1,3 +1,4 @@
+import { rejectReason } from '../core/record.ts';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import {
   allHandlersFinished,
@@ -17,7 +18,7 @@ import type { Owner } from '../core/consumer.ts';
 import type { Description, Rehearsal } from '../core/description.ts';
 import { describingMarkdown, detailsMarkdown, formatDuration, refusedMarkdown } from '../core/details.ts';
 import { paceAfter, paceAtFactor, paceAtStart, paceInterrupted, paceWaitMs, type PaceLimits } from '../core/pacing.ts';
-import { formatProblems, type Problem } from '../core/problems.ts';
+import { counted, formatProblems, type Problem } from '../core/problems.ts';
 import { noProgress, progressRejectsMax, type Progress } from '../core/progress.ts';
 import type { Receipt } from '../core/receipt.ts';
 import { isoTime, type Report, type StopReason } from '../core/report.ts';
@@ -256,16 +257,16 @@ async function deliver(link: Link, run: RunState, timerFired: boolean): Promise<
     run.consumerSequence = null;
     link.objected = delivery;
     const deadLetter = run.description.target.dead_letter !== null;
-    const block = { code, detail: rejectDetail(run, delivery), retryMs: null, resumes };
+    const block = { code, detail: objectionDetail(run, delivery), retryMs: null, resumes };
     const decision = await untilDecided(control, block, deadLetter);
     link.objected = null;
     runs.overrule(run, code, delivery, decision);
   }
 }
 
-function rejectDetail(run: RunState, { rejects, rejected }: Delivery): string {
+function objectionDetail(run: RunState, { rejects, rejected }: Delivery): string {
   const first = rejects[0]!;
-  return `${rejected} refused in this batch, ${run.rejectsAllowed} left in the budget; first: sequence ${first.sequence}, ${first.code}${first.field === undefined ? '' : `, ${first.field}`}`;
+  return `${rejected} refused in this batch, ${run.rejectsAllowed} left in the budget; first: sequence ${first.sequence}, ${rejectReason(first)}`;
 }
 
 async function storeDeadLetters({ control }: Link, run: RunState, delivery: Delivery): Promise<DeadLettered> {
@@ -274,7 +275,9 @@ async function storeDeadLetters({ control }: Link, run: RunState, delivery: Deli
   for (let start = 0; start < rejects.length; start += deadLettersMax) {
     const some = rejects.slice(start, start + deadLettersMax);
     const step = { replay: runs.replayRef(run), target: run.description.target, rejects: some };
-    const done = await healed(control, () => deadLetter.executeWithOptions({ summary: `${some.length} dead letters` }, [step]));
+    const done = await healed(control, () =>
+      deadLetter.executeWithOptions({ summary: counted(some.length, 'dead letter') }, [step]),
+    );
     letters.stored += done.stored;
     letters.lostBodies += done.lostBodies;
   }

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { cut, printable, shownHeaders, type ShownHeaders } from '../../core/inspection.ts';
-import { formatProblems } from '../../core/problems.ts';
+import { counted, formatProblems } from '../../core/problems.ts';
 import { formatTime } from '../../core/time.ts';
 import { connectNats, readNatsSettings } from '../../jetstream/connection.ts';
 import { createInspector, type InspectedMessage, type Inspector } from '../../jetstream/inspect.ts';
 import { exitStatus, type ExitStatus } from '../exit.ts';
+import { ReplayFault } from '../../core/errors.ts';
 import { CommandFailure } from '../failure.ts';
 import { outJson, type Terminal } from '../terminal.ts';
 
@@ -60,7 +61,11 @@ async function look(
   inspector: Inspector,
   { stream, filters, from, limit, bytesMax, bodies }: InspectOptions,
 ): Promise<Inspected> {
-  const { incarnation, firstSequence: first, lastSequence: last, messages: count } = await inspector.describe(stream);
+  const facts = await inspector.describe(stream).catch((error: unknown) => {
+    if (!(error instanceof ReplayFault) || error.code !== 'stream_missing') throw error;
+    throw new CommandFailure(`There is no stream ${stream}. Those that there are: nats stream ls`, 'failed', { cause: error });
+  });
+  const { incarnation, firstSequence: first, lastSequence: last, messages: count } = facts;
   const messages: Shown[] = [];
   let [next, bytesLeft] = [from, bytesMax];
   let stopped_by: Inspected['stopped_by'] = 'limit';
@@ -89,7 +94,7 @@ function shown({ sequence, timeNanos, subject, headers, body }: InspectedMessage
 }
 
 function textOf(name: string, { stream, messages, stopped_by, next }: Inspected): string {
-  const head = `${name}: ${stream.messages} messages, ${stream.first} to ${stream.last}, made ${stream.incarnation}`;
+  const head = `${name}: ${counted(stream.messages, 'message')}, ${stream.first} to ${stream.last}, made ${stream.incarnation}`;
   const stops = {
     limit: `There may be more: --from ${next}`,
     end_of_stream: 'Nothing more is there.',

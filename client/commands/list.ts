@@ -14,6 +14,8 @@ export interface ListOptions {
   readonly json: boolean;
 }
 
+/** That --limit takes. */
+const limitMax = 1_000;
 const finalStates: readonly ReplayState[] = ['rehearsed', 'completed', 'canceled', 'failed', 'refused'];
 
 export async function list({ all, state, limit, json }: ListOptions, terminal: Terminal): Promise<ExitStatus> {
@@ -25,22 +27,30 @@ export async function list({ all, state, limit, json }: ListOptions, terminal: T
       if (state === null || temporalFault(error) !== 'invalid') throw error;
       throw new CommandFailure(
         'This Temporal server does not know the search attribute ReplayState, so it cannot pick by state. Register it ' +
-          '(temporal operator search-attribute create --name ReplayState --type Keyword), or list without --state.',
+          '(replay-stream doctor --register), or list without --state.',
         'failed',
         { cause: error },
       );
     }
   });
   if (json) outJson(terminal, found);
-  else terminal.out(listText(found, { closedToo, limit }));
+  else terminal.out(listText(found, { closedToo, state, limit }));
   return exitStatus('done');
 }
 
-function listText({ replays, more }: ReplayList, { closedToo, limit }: { closedToo: boolean; limit: number }): string {
-  if (replays.length === 0)
+interface Asked {
+  readonly closedToo: boolean;
+  readonly state: ReplayState | null;
+  readonly limit: number;
+}
+
+function listText({ replays, more }: ReplayList, { closedToo, state, limit }: Asked): string {
+  if (replays.length === 0) {
+    if (state !== null) return `No replay is ${state}.`;
     return closedToo ? 'No replays.' : 'No replay is running. Those that ended: replay-stream list --all';
+  }
   const table = textTable(['ID', 'STATE', 'STREAM', 'SINK', 'REJECTED', 'STARTED'], replays.map(rowOf));
-  return more ? `${table}\nThere are more: --limit ${2 * limit}` : table;
+  return more ? `${table}\nThere are more: ${2 * limit <= limitMax ? `--limit ${2 * limit}` : 'pick with --state'}` : table;
 }
 
 function rowOf(facts: RunFacts): string[] {

@@ -1,6 +1,6 @@
 import type { NatsConnection } from 'nats';
 import { faultEntry, ReplayFault } from '../../core/errors.ts';
-import { formatProblems } from '../../core/problems.ts';
+import { counted, formatProblems } from '../../core/problems.ts';
 import type { ReplayPlan } from '../../core/plan.ts';
 import type { ReplayTarget } from '../../core/target.ts';
 import { connectNats, readNatsSettings, type NatsSettings } from '../../jetstream/connection.ts';
@@ -51,12 +51,19 @@ async function checkPlan(nats: NatsConnection, settings: NatsSettings, asked: As
   try {
     const facts = await source.describe(plan.stream);
     return [
-      good('stream', `${plan.stream}: ${facts.messages} messages, ${facts.firstSequence} to ${facts.lastSequence}`),
+      good('stream', `${plan.stream}: ${counted(facts.messages, 'message')}, ${facts.firstSequence} to ${facts.lastSequence}`),
       checkClock(facts),
       ...(await checkPermissions(source, facts, { plan, target })),
     ];
   } catch (error) {
-    return [faulty('stream', error)];
+    if (!(error instanceof ReplayFault) || error.code !== 'stream_missing') return [faulty('stream', error)];
+    return [
+      bad(
+        'stream',
+        `There is no stream ${plan.stream}.`,
+        'Mend replay.stream in the plan, or create it: nats stream ls, nats stream add',
+      ),
+    ];
   }
 }
 

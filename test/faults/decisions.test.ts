@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { WorkflowHandle } from '@temporalio/client';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { reportMarkdown } from '../../core/report-markdown.ts';
 import { exitOfReport } from '../../client/exit.ts';
@@ -35,7 +36,13 @@ async function blockedByRecords(options: { readonly deadLetter: boolean; readonl
   return { stream, content, worker, run, directory, blockedAt, decide };
 }
 
-describe.concurrent('decide', () => {
+/** What Temporal's UI shows of a run. */
+async function currentDetails(run: WorkflowHandle): Promise<string> {
+  const { currentDetails: shown } = await run.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+  return shown ?? '';
+}
+
+describe.concurrent('decide', { timeout: 300_000 }, () => {
   test('dead-letter settles the records of this batch, and the next one blocks again', async () => {
     const at = await blockedByRecords({ deadLetter: true });
     for (const cursor of [1, 11, 21, 31]) {
@@ -79,6 +86,9 @@ describe.concurrent('decide', () => {
   test('retry writes the batch again and grants nothing; resume grants one more budget', async () => {
     const at = await blockedByRecords({ deadLetter: true });
     await at.blockedAt(1, 'reject_budget');
+    await expect
+      .poll(() => currentDetails(at.run), { timeout: 60_000 })
+      .toMatch(/blocked.*More records were refused.*since 20.*"decision":"skip"/s);
     await at.decide('retry');
     await at.blockedAt(1, 'reject_budget');
     await at.run.signal('resume');

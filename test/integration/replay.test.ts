@@ -204,6 +204,7 @@ describe('rejects', () => {
     expect(report.rejects.map((reject) => [reject.sequence, reject.code])).toEqual(
       Array.from({ length: 10 }, (_, i) => [i * 100 + 51, 'too_large']),
     );
+    expect(report.rejects[0]).toMatchObject({ bytes: 2_000, bytes_max: 1_000 });
     const letters = await manager.streams.info(stream.deadLetterStream);
     expect(letters.state.messages).toBe(10);
     const letter = await manager.streams.getMessage(stream.deadLetterStream, { seq: 1 });

@@ -169,9 +169,10 @@ describe("in Temporal's UI", () => {
     const { id } = await startReplay(client, input);
     await untilState(id, 'blocked');
     const shown = await untilDetails(id, /blocked: PAYMENTS/);
-    expect(shown).toMatch(/Problem: reject_budget .*not_json.* since 20/s);
+    expect(shown).toMatch(/Problem: More records were refused than max_rejects allows/);
+    expect(shown).toMatch(/reject_budget: .*not_json.*since 20.*it waits for you/s);
     expect(shown).toMatch(/Next: Look at the rejects\./);
-    expect(shown).toContain('update decide: {"decision":"skip"}');
+    expect(shown).toContain('Send an Update: decide, input {"decision":"skip"}: leave them out');
     await picture('blocked');
     await send('Update', 'decide', { decision: 'skip' });
     await expect.poll(async () => (await replayHandle(client, id).progress()).counts.rejected, patience).toBeGreaterThan(0);
@@ -182,7 +183,7 @@ describe("in Temporal's UI", () => {
     const { id } = await startReplay(client, await request('INVOICES', { require_approval: true }));
     await untilState(id, 'awaiting_approval');
     const shown = await untilDetails(id, /awaiting_approval: INVOICES/);
-    expect(shown).toContain('would replay 5000 messages');
+    expect(shown).toContain('would replay 5,000 messages');
     const { fingerprint } = JSON.parse(/\{"by".*\}/.exec(shown)![0]) as { fingerprint: string };
     await picture('awaiting-approval');
     await send('Update', 'approve', { by: 'ann', reason: 'INC-42', fingerprint });

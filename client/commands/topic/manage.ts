@@ -1,4 +1,4 @@
-import { groupDigits } from '../../../core/problems.ts';
+import { counted, groupDigits } from '../../../core/problems.ts';
 import type { TopicOptions } from '../../../core/topic.ts';
 import { exitStatus, type ExitStatus } from '../../exit.ts';
 import { textTable } from '../../render.ts';
@@ -7,7 +7,7 @@ import type { TopicCommand } from '../topic.ts';
 
 export async function createTopic({ topics, name, json, terminal }: TopicCommand, options: TopicOptions): Promise<ExitStatus> {
   const { topic } = await topics.create(name, options);
-  terminal.out(json ? JSON.stringify(topic) : `Topic ${topic.name}: ${topic.partitions} partitions.`);
+  terminal.out(json ? JSON.stringify(topic) : `Topic ${topic.name}: ${counted(topic.partitions, 'partition')}.`);
   return exitStatus('done');
 }
 

@@ -89,7 +89,7 @@ describe('inspect', () => {
   test('says what is wrong', async () => {
     const missing = await command(['inspect', uniqueName('none')]);
     expect(missing).toMatchObject({ status: 1 });
-    expect(missing.stderr).toContain('The stream is gone.');
+    expect(missing.stderr).toContain('There is no stream none-');
     expect(await command(['inspect', stream.name, '--limit', '0'])).toMatchObject({ status: 2 });
     expect(await command(['inspect', 'a b'])).toMatchObject({ status: 2 });
   });
@@ -156,6 +156,6 @@ describe('doctor', () => {
     await manager.streams.delete(stream.name);
     await mkdir(join(folder, 'x'), { recursive: true });
     const gone = await examine(files);
-    expect(gone.named('stream')[0]).toMatchObject({ status: 'error', message: 'The stream is gone.' });
+    expect(gone.named('stream')[0]).toMatchObject({ status: 'error', message: `There is no stream ${stream.name}.` });
   });
 });

@@ -55,7 +55,7 @@ describe('main form', () => {
   test('wrong usage says what is wrong', () => {
     expect(refused('a.json', 'b.json', '--dry-run', '--execute')).toContain('cannot be used with');
     expect(refused('a.json', 'b.json', 'c.json')).toContain('too many arguments');
-    expect(refused('plan.json')).toContain('missing TARGET');
+    expect(refused('plan.json')).toContain('missing TARGET: "plan.json" is no verb');
     expect(refused('stauts')).toContain('did you mean the verb status?');
     expect(refused()).toContain('replay-stream PLAN TARGET');
   });

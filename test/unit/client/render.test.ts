@@ -88,7 +88,7 @@ test('the block of status', () => {
   pulled   2,103, acked 2,000, skipped 0, 2.9 KiB
 blocked: sink_full (disk) since 2026-05-01T10:00:00.000Z, not tried again until resume
   next: Make room, then resume.
-rejects (2 of 3): 8 not_json; 9 not_json /id`,
+rejects (2 of 3): 8 not_json; 9 not_json (/id)`,
   );
 });
 

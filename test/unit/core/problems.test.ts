@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
 import { problemsMax } from '../../../core/limits.ts';
-import { anyOf, boundedProblems, formatPath, formatProblems, groupDigits, nearest, shown } from '../../../core/problems.ts';
+import {
+  anyOf,
+  boundedProblems,
+  counted,
+  formatPath,
+  formatProblems,
+  groupDigits,
+  nearest,
+  shown,
+} from '../../../core/problems.ts';
 
 test('paths are written as the user writes them', () => {
   expect(formatPath(['replay', 'subject_filters', 2])).toBe('replay.subject_filters[2]');
@@ -56,4 +65,5 @@ test('words', () => {
   expect(anyOf(['a', 'b', 'c'])).toBe('a, b or c');
   expect(groupDigits(1048576)).toBe('1,048,576');
   expect(groupDigits(999)).toBe('999');
+  expect([0, 1, 2_000].map((count) => counted(count, 'record'))).toEqual(['0 records', '1 record', '2,000 records']);
 });

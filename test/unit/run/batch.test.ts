@@ -2,12 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { arrangeBatch, continuesConsumer, isDrift, receiptOf, tallyOutcomes } from '../../../core/batch.ts';
 import { decodeRuns, encodeRuns } from '../../../core/receipt.ts';
-import type { Reject } from '../../../core/record.ts';
+import { rejectReason, type Reject } from '../../../core/record.ts';
 
 const record = (position: number, consumerSequence = position, timeNanos = BigInt(position)) => ({
   position,
   consumerSequence,
   timeNanos,
+  payload: new Uint8Array(position),
 });
 const positions = (records: readonly { position: number }[]): number[] => records.map(({ position }) => position);
 
@@ -58,6 +59,15 @@ test('outcomes are counted one per record, and a wrong number of them is a fault
     rejects: [{ sequence: 3, time: '3', code: 'value_too_long', field: 'name' }],
   });
   expect(() => tallyOutcomes([record(1)], [])).toThrow(/answered for 0 of 1/);
+});
+
+test('a record that is too large tells its size, and the limit where the sink says it', () => {
+  const outcomes = [{ kind: 'rejected', code: 'too_large' }] as const;
+  const [limited] = tallyOutcomes([record(2_000)], outcomes, 1_000).rejects;
+  expect(limited).toEqual({ sequence: 2_000, time: '2000', code: 'too_large', bytes: 2_000, bytes_max: 1_000 });
+  expect(rejectReason(limited!)).toBe('too_large, 2,000 bytes of at most 1,000');
+  const [unlimited] = tallyOutcomes([record(2_000)], outcomes).rejects;
+  expect(rejectReason(unlimited!)).toBe('too_large, 2,000 bytes');
 });
 
 test('drift: a batch of ten or more refused as a whole for one reason', () => {
