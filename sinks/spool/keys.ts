@@ -42,7 +42,7 @@ function parseKey(name: string, text: string): Buffer {
 /** Encrypts and decrypts the entries of one pack, under a key of its own, so that no nonce can ever come twice. */
 export interface PackCipher {
   readonly note: KeyNote;
-  seal(index: number, identity: Buffer, plain: readonly Uint8Array[]): Buffer;
+  seal(index: number, identity: Buffer, plain: Uint8Array): Buffer;
   /** null when the entry was altered, or belongs elsewhere. */
   open(index: number, identity: Buffer, sealed: Buffer): Buffer | null;
 }
@@ -69,8 +69,7 @@ function packCipher(id: string, secret: Buffer, salt: Buffer): PackCipher {
     seal(index, identity, plain) {
       const cipher = createCipheriv(CIPHER, key, nonceOf(index));
       cipher.setAAD(identity);
-      const parts = plain.map((part) => cipher.update(part));
-      return Buffer.concat([...parts, cipher.final(), cipher.getAuthTag()]);
+      return Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
     },
     open(index, identity, sealed) {
       if (sealed.length < TAG_BYTES) return null;
