@@ -219,7 +219,7 @@ export function nextDelivery(run: RunState, limits: PaceLimits, nowMs: number): 
     replay: replayRef(run),
     target,
     cursor: place.cursor,
-    begun: cursorOf(run) > range.first,
+    begun: lane === null ? run.cursor > range.first : run.settled > 0 || run.description.cursor > range.first,
     consumerSequence: run.deferred > 0 ? null : run.consumerSequence,
     last: lane === null ? range.last : lane.last,
     endTimeNanos: range.endTimeNanos,
