@@ -54,7 +54,7 @@ export type PlanFrom = string | Readonly<Record<string, number>>;
 /** A topic and its durable consumers have a stream per partition, and every record of a topic is in the scope. */
 const topicScope: readonly string[] = ['replay-topic.>'];
 
-export function topicStreamName(topic: string): string {
+function topicStreamName(topic: string): string {
   return `topic:${topic}`;
 }
 

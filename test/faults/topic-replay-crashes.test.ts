@@ -2,7 +2,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Topics } from '../../client/topics.ts';
-import type { Report } from '../../core/report.ts';
 import { addTopic, openTestTopics } from '../integration/topics/topics.ts';
 import { fill } from '../integration/topics/replayed.ts';
 import type { Crash, CrashPoint } from '../support/crash-points.ts';
@@ -108,7 +107,7 @@ async function survives({ point, at, recovery }: Cell): Promise<void> {
     run = await startRun(bench.client, place, request);
   }
   const heir = await startLocalWorker(bench, place);
-  const report = (await run.result()) as Report;
+  const report = await run.result();
   await heir.stop();
 
   const ends = (await topic.bounds()).map(({ next }) => next);

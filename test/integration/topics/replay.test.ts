@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 
 const outOf = (input: TopicRequest): string =>
-  join(world.worker.dataRoot, String((input.target['sink'] as { directory: string }).directory));
+  join(world.worker.dataRoot, (input.target['sink'] as { directory: string }).directory);
 
 async function stored(input: TopicRequest): Promise<readonly (StoredRecord & { readonly stream: string })[]> {
   return (await readRecords(outOf(input))) as (StoredRecord & { stream: string })[];

@@ -55,6 +55,8 @@ describe('accepted', () => {
   test('every field as given', () => {
     const full = {
       ...good,
+      topic: null,
+      from: null,
       start_sequence: null,
       start_time: '2026-05-01t10:00:00.123456789+02:00',
       end_sequence: 9_007_199_254_740_991,
@@ -147,7 +149,7 @@ describe('refused, each with its path and what is expected', () => {
     [{ stream: 'a b' }, 'replay.stream: "a b" has a space'],
     [{ stream: '' }, 'replay.stream: "" is empty'],
     [{ stream: undefined }, 'replay.stream: missing; expected exactly one of stream and topic'],
-    [{ stream: null }, 'replay.stream: expected a NATS name (no spaces and none of . * > / \\), got null'],
+    [{ stream: null }, 'replay.stream: missing; expected exactly one of stream and topic'],
     [{ durable_consumer: 'x>' }, 'replay.durable_consumer: "x>" has one of'],
     [{ durable_consumer: 'a\u001b[31m' }, 'replay.durable_consumer: "a\\u001b[31m" has a space or an unprintable character'],
     [{ production_consumer: good.durable_consumer }, 'replay.durable_consumer: is the production_consumer'],
@@ -219,11 +221,14 @@ describe('refused, each with its path and what is expected', () => {
     [{ report_file: './x.json' }, 'has an empty part or a lone dot'],
     [{ report_file: '' }, 'replay.report_file: "" is empty'],
     [{ report_file: `${'x'.repeat(256)}.md` }, 'has a part longer than 255 bytes'],
-    [{ max_message: 5 }, 'replay.max_message: unknown field; did you mean max_messages? known here: stream, subject_filter,'],
+    [
+      { max_message: 5 },
+      'replay.max_message: unknown field; did you mean max_messages? known here: stream, topic, from, subject_filter,',
+    ],
     [{ windows: '24h' }, 'replay.windows: unknown field; did you mean window?'],
     [{ window: '24h' }, 'replay.start_sequence: stands together with window'],
     [{ start_sequence: null, window: '1 day' }, 'replay.window: "1 day" is no window; expected'],
-    [{ topic: 'orders' }, 'replay.topic: unknown field'],
+    [{ topics: 'orders' }, 'replay.topics: unknown field; did you mean topic?'],
     [{ require_approval: 1 }, 'replay.require_approval: expected true or false, got 1'],
     [{ approval_timeout_seconds: 0 }, 'replay.approval_timeout_seconds: expected a whole number from 1 to 2,592,000'],
   ];
