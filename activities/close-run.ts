@@ -18,7 +18,8 @@ export function makeCloseRun({ source, faults, prefetch }: StepDeps): (request: 
       const ours = lost || [owner, replay.predecessor].some((one) => one && seen?.owner && sameOwner(seen.owner, one));
       if (ours && request.durable === 'delete') await source.deleteConsumer(stream, durable);
       else if (ours) {
-        if (seen === null || seen.ackFloor < cursor - 1 || seen.altered.length > 0) await source.putBack(spec, cursor);
+        const floor = replay.topic === undefined ? (seen?.ackFloor ?? 0) + 1 : (seen?.startSequence ?? 0);
+        if (seen === null || floor < cursor || seen.altered.length > 0) await source.putBack(spec, cursor);
         if (request.durable === 'keep_completed') await source.markCompleted(spec);
       }
       const facts = notReached === null ? null : await source.describe(stream);

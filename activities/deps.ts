@@ -8,6 +8,7 @@ import type { SegmentPlace } from '../cold/segment.ts';
 import type { ColdStore } from '../cold/store.ts';
 import type { Source } from '../jetstream/source.ts';
 import type { TopicSource } from '../jetstream/topics/sweep-source.ts';
+import type { TopicReader } from '../jetstream/topics/replay-log.ts';
 import type { TopicRecord } from '../jetstream/topics/wire.ts';
 
 /** What the worker hands to the durable steps. */
@@ -19,6 +20,7 @@ export interface Deps {
   readonly runs: Runs;
   readonly reports: ReportFolder;
   readonly dataRoot: DataRoot;
+  readonly topics: TopicReader;
   readonly sweeps: SweepDeps;
   readonly log: Log;
 }

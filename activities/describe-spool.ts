@@ -5,7 +5,7 @@ import type { Problem } from '../core/problems.ts';
 import type { ReplayTarget } from '../core/target.ts';
 import type { SpoolContent } from '../sinks/spool-drain.ts';
 import type { Deps } from './deps.ts';
-import { checkCertified, checkDeadLetter } from './describe-stream.ts';
+import { checkCertified, checkDeadLetter } from './describe-checks.ts';
 import { step, type StepDeps } from './step.ts';
 
 export type DescribedSpool =

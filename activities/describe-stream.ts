@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { Context } from '@temporalio/activity';
 import type { Owner } from '../core/consumer.ts';
 import type { Described, Description, Range, RangeCount } from '../core/description.ts';
 import { ReplayFault } from '../core/errors.ts';
@@ -12,12 +11,11 @@ import { familyOf, overlaps } from '../core/subjects.ts';
 import { checkPlanAgainstTarget, type ReplayTarget } from '../core/target.ts';
 import { timeNanos } from '../core/time.ts';
 import { beginning, boundWindow, type Occasion } from '../core/window.ts';
-import type { ConsumerFacts, StreamFacts } from '../jetstream/source.ts';
+import type { StreamFacts } from '../jetstream/source.ts';
 import type { Deps } from './deps.ts';
+import { checkCertified, checkDeadLetter, deadLetterWarnings, objectionTo } from './describe-checks.ts';
+import { describeTopic } from './describe-topic.ts';
 import { step, type StepDeps } from './step.ts';
-
-/** Below this a dead letter that is stored twice by a late retry may count as two. */
-const duplicateWindowMsMin = 10 * 60_000;
 
 /**
  * Everything that can be known before the first batch, read-only: nothing is created, no sink is built. What is wrong comes
@@ -37,6 +35,8 @@ export async function describeStream(deps: Deps, request: DescribeRequest): Prom
     ]);
   const written = deps.targets.streamsWritten(target.value.sink);
   const problems = [...checkPlanAgainstTarget(given.value, target.value, written), ...checkCertified(deps, target.value)];
+  if (given.value.topic != null)
+    return await describeTopic(deps, request, { plan: given.value, target: target.value, problems });
   const facts = await findStream(deps, given.value.stream);
   if (facts === null) {
     return await refused(deps, [
@@ -76,14 +76,6 @@ function within(name: string, problems: readonly Problem[]): Problem[] {
 
 function occasionOf({ at, lastSuccess }: DescribeRequest, facts: StreamFacts): Occasion {
   return { atNanos: at === undefined ? facts.serverTimeNanos : timeNanos(at), lastSuccess: lastSuccess ?? null };
-}
-
-export function checkCertified({ targets }: Deps, { sink }: ReplayTarget): Problem[] {
-  const lacking = targets.uncertified(sink);
-  if (lacking === null) return [];
-  const { type, mode } = lacking;
-  const message = `the sink "${type}" has no certification for its mode "${mode}"; certify it (docs/certification.md), then start again`;
-  return [{ path: 'sink.type', message }];
 }
 
 async function findStream({ source }: Deps, stream: string): Promise<StreamFacts | null> {
@@ -200,42 +192,6 @@ async function checkDurable(
   };
 }
 
-/** Why this run may not take the durable over; null: it may. */
-async function objectionTo(
-  { owner }: ConsumerFacts,
-  asking: {
-    readonly runs: Deps['runs'];
-    readonly request: DescribeRequest;
-    readonly fingerprint: string;
-    readonly cluster: string;
-  },
-): Promise<string | null> {
-  const { runs, request, fingerprint, cluster } = asking;
-  if (owner === null) return 'is a consumer that no replay made; choose another name';
-  if (owner.cluster !== cluster || owner.namespace !== runs.namespace) {
-    return `belongs to a replay of another Temporal cluster or namespace ("${owner.namespace}"); cancel it there, or choose another name`;
-  }
-  const self =
-    owner.workflowId === Context.current().info.workflowExecution?.workflowId && owner.firstRunId === request.firstRunId;
-  if (!self && (await runs.isOpen(owner))) {
-    return `belongs to the running replay "${owner.workflowId}"; wait for it, cancel it, or choose another name`;
-  }
-  if (owner.fingerprint !== fingerprint) {
-    return 'belongs to an unfinished replay of another plan or target; start that plan again to finish it, delete the consumer, or choose another name';
-  }
-  return null;
-}
-
-export async function checkDeadLetter({ source }: Deps, target: ReplayTarget): Promise<Problem[]> {
-  if (target.dead_letter === null || (await source.isBound(target.dead_letter.subject))) return [];
-  return [
-    {
-      path: 'dead_letter.subject',
-      message: `no stream takes "${target.dead_letter.subject}"; create one, for example: nats stream add DLQ --subjects "${target.dead_letter.subject}" --defaults --dupe-window 1h`,
-    },
-  ];
-}
-
 interface Found {
   readonly plan: ReplayPlan;
   readonly target: ReplayTarget;
@@ -298,16 +254,7 @@ async function warningsOf(deps: Deps, found: Found & { readonly count: RangeCoun
   if (range.first < facts.firstSequence) {
     warnings.push(`The range is partly gone: the stream begins at ${facts.firstSequence}, the plan at ${range.first}.`);
   }
-  if (target.dead_letter === null)
-    warnings.push('No dead letter is configured: the first record the sink refuses blocks the plan.');
-  else {
-    const windowMs = await deps.source.duplicateWindowMs(target.dead_letter.subject);
-    if (windowMs !== null && windowMs < duplicateWindowMsMin) {
-      warnings.push(
-        `The dead-letter stream forgets message ids after ${windowMs / 1_000} s: a late retry may store a dead letter twice (same Replay-Id). Ten minutes or more are better.`,
-      );
-    }
-  }
+  warnings.push(...(await deadLetterWarnings(deps, target)));
   if (range.last === null && plan.max_messages > count.messages) {
     warnings.push(`The plan has no end: it follows the stream until it is drained for ${plan.stop_after_idle_seconds} s.`);
   }

@@ -11,10 +11,13 @@ import {
 import type { ChildTally } from '../core/children.ts';
 import { decideConsumer } from '../core/consumer.ts';
 import { ReplayFault } from '../core/errors.ts';
+import type { Receipt } from '../core/receipt.ts';
+import type { Reject } from '../core/record.ts';
 import type { DeliverRequest, Delivery } from '../core/steps.ts';
 import type { PulledRecord } from '../jetstream/source.ts';
 import { graceSignal } from './grace.ts';
 import { pullInOrder, pullNextAhead, type OrderedPull } from './pull-in-order.ts';
+import { pullLane, type PulledBatch } from './read-lane.ts';
 import type { RidingAck } from './riding-ack.ts';
 import type { StepDeps } from './step.ts';
 
@@ -28,9 +31,10 @@ export async function pullAndWrite(
   { ack, lost }: { readonly ack: RidingAck; readonly lost: boolean },
   signal: AbortSignal,
 ): Promise<Delivered> {
-  const { replay } = request;
   const began = performance.now();
   const dataRoot = await pinnedDataRoot(deps, request);
+  if (request.replay.topic !== undefined)
+    return await writePulled(deps, request, await pullLane(deps, request, signal), { began, dataRoot }, signal);
   const ordered = await pullInOrder(deps, request, lost, signal);
   const { pulled, putBack, consumerSequence, pulledAhead } = ordered;
   if (putBack) ack.settledByPutBack();
@@ -41,34 +45,50 @@ export async function pullAndWrite(
   const { end, streamLast } = holds
     ? { end: 'more' as const, streamLast: arranged.fresh.at(-1)!.position }
     : await whereItEnds(deps, request, ordered, batch);
+  // What is held back is pending now: only a durable that is put back delivers it again.
+  const next = { cursor: lastPosition(request, batch) + 1, consumerSequence: holds ? null : consumerSequence };
+  const found = { ...next, batch, end, putBack, streamLast, pulledAhead, ...(stretch === null ? {} : { stretch }) };
+  return await writePulled(deps, request, found, { began, dataRoot }, signal);
+}
+
+async function writePulled(
+  deps: StepDeps,
+  request: DeliverRequest,
+  { batch, ...pulled }: PulledBatch,
+  { began, dataRoot }: { readonly began: number; readonly dataRoot: string | null },
+  signal: AbortSignal,
+): Promise<Delivered> {
   signal.throwIfAborted();
   const writeBegan = performance.now();
   const { written, duplicate, rejects, ...rest } = await writeBatch(deps, request, batch.fresh, signal);
   const settled = [...batch.settledBefore, ...batch.fresh];
   return {
-    receipt: receiptOf(replay, settled),
+    ...pulled,
+    receipt: receiptFor(request, settled),
     written,
     duplicate,
     skipped: batch.settledBefore.length + rest.skipped,
     ...(rest.children === undefined ? {} : { children: rest.children }),
     bytes: settled.reduce((sum, record) => sum + record.payload.length, 0),
-    rejects: rejects.slice(0, request.rejectsAllowed + 1),
+    rejects: rejects.slice(0, request.rejectsAllowed + 1).map((reject) => inPartition(request, reject)),
     rejected: rejects.length,
     drift: isDrift(batch.fresh.length, rejects),
-    cursor: lastPosition(request, batch) + 1,
-    // What is held back is pending now: only a durable that is put back delivers it again.
-    consumerSequence: holds ? null : consumerSequence,
-    end,
-    putBack,
     counted: batch.fresh.filter((record) => record.position <= request.countedTo).length,
-    streamLast,
     dataRoot,
-    ...(stretch === null ? {} : { stretch }),
-    pulledAhead,
     pullMs: Math.round(writeBegan - began),
     writeMs: Math.round(performance.now() - writeBegan),
     ...(request.adaptiveRecords == null ? {} : { adaptiveRecords: request.adaptiveRecords }),
   };
+}
+
+function receiptFor({ replay, maxAckPending }: DeliverRequest, settled: readonly PulledRecord[]): Receipt | null {
+  const receipt = receiptOf(replay, settled);
+  if (receipt === null || replay.topic === undefined) return receipt;
+  return { ...receipt, lane: { owner: replay.owner, filters: replay.filters, maxAckPending } };
+}
+
+function inPartition({ replay: { topic } }: DeliverRequest, reject: Reject): Reject {
+  return topic === undefined ? reject : { ...reject, partition: topic.partition };
 }
 
 function boundsOf({ cursor, last, endTimeNanos }: DeliverRequest): Bounds {

@@ -1,5 +1,6 @@
 import type { Preflight } from './approval.ts';
 import type { Owner } from './consumer.ts';
+import type { LaneRange } from './lanes.ts';
 import type { Problem } from './problems.ts';
 import type { ReplayPlan } from './plan.ts';
 import type { ReplayTarget } from './target.ts';
@@ -26,6 +27,8 @@ export interface Description {
   readonly plan: ReplayPlan;
   readonly target: ReplayTarget;
   readonly range: Range;
+  /** Of a topic: by partition. `range` and `cursor` are then places of all of them together, 1 the first. */
+  readonly lanes?: readonly LaneRange[];
   /** Where the run starts: `range.first`, or the floor of an unfinished run of the same plan. */
   readonly cursor: number;
   readonly resumed: boolean;

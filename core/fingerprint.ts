@@ -13,6 +13,7 @@ export function fingerprintText(plan: ReplayPlan, target: ReplayTarget): string 
     stream: plan.stream,
     subject_filters: plan.subject_filters.toSorted(byCodeUnits),
     durable_consumer: plan.durable_consumer,
+    ...(plan.from == null ? {} : { from: typeof plan.from === 'string' ? startOf(plan.from) : sorted(plan.from) }),
     // The boundaries of a window move from run to run of the same replay.
     ...(plan.window === null ? boundaries(plan) : { window: plan.window }),
     sink: sorted(target.sink),
@@ -28,6 +29,10 @@ function boundaries(plan: ReplayPlan): object {
     end_sequence: plan.end_sequence,
     end_time: sameInstant(plan.end_time),
   };
+}
+
+function startOf(from: string): string | null {
+  return from === 'earliest' ? from : sameInstant(from);
 }
 
 function sameInstant(time: string | null): string | null {

@@ -19,6 +19,7 @@ export interface IntegerLimits {
 
 export const planLimits = {
   sequence: { min: 1, max: Number.MAX_SAFE_INTEGER },
+  offset: { min: 0, max: Number.MAX_SAFE_INTEGER - 1 },
   max_messages: { min: 1, max: 1_000_000_000 },
   batch_size: { min: 1, max: 10_000 },
   batch_bytes: { min: 64 * 1024, max: 64 * 1024 * 1024 },

@@ -5,6 +5,7 @@ import type { IntegerLimits } from './limits.ts';
 import { ruledText } from './schema.ts';
 import { filterProblem, nameProblem } from './subjects.ts';
 import { parseTime } from './time.ts';
+import { topicLimits, topicNameProblem } from './topic.ts';
 import { windowProblem } from './window.ts';
 
 const whole = ({ min, max }: IntegerLimits): z.ZodNumber => z.int().min(min).max(max);
@@ -26,9 +27,38 @@ const allowedHours = z.strictObject({
   to: timeOfDay.meta({ description: 'From when on none begins.', examples: ['06:00'] }),
 });
 
+const partitionNumber = /^(?:0|[1-9]\d{0,2})$/;
+const fromExpected =
+  '"earliest", an RFC 3339 time with an offset, or offsets by partition such as { "0": 1200, "1": 0 } with partitions from 0 to ' +
+  String(topicLimits.partitions.max - 1);
+
+function fromProblem(text: string): string | undefined {
+  return text === 'earliest' || parseTime(text).ok ? undefined : `is no start; expected ${fromExpected}`;
+}
+
 /** The `replay` object of the plan file, field by field. Rules between fields: core/plan.ts. */
 export const replaySchema = z.strictObject({
-  stream: name.meta({ description: 'The JetStream stream to replay.', examples: ['ORDERS'] }),
+  stream: name.optional().meta({ description: 'The JetStream stream to replay. This or `topic`.', examples: ['ORDERS'] }),
+  topic: ruledText((text) => {
+    const problem = topicNameProblem(text);
+    return problem === null ? undefined : `${problem}; expected the name of a topic, as replay-stream topic list shows it`;
+  })
+    .optional()
+    .meta({
+      description:
+        'The topic to replay, its cold history before what is hot; instead of `stream`, a scope and a start. See docs/topics.md.',
+      expected: 'the name of a topic',
+      examples: ['orders'],
+    }),
+  from: z
+    .union([ruledText(fromProblem), z.record(z.string().regex(partitionNumber), whole(planLimits.offset))])
+    .optional()
+    .meta({
+      description:
+        'Where the replay of a topic starts: `"earliest"`, in each partition with the first record appended at or after a time, or at offsets by partition; partitions that are not named are then left out.',
+      expected: fromExpected,
+      examples: ['earliest', '2026-05-01T10:00:00Z', { '0': 1200, '1': 0 }],
+    }),
   subject_filter: filter.optional().meta({
     description: 'The scope, as one subject or filter. This or `subject_filters`.',
     examples: ['orders.>'],
@@ -45,7 +75,7 @@ export const replaySchema = z.strictObject({
     }),
   durable_consumer: name.meta({
     description:
-      'The durable consumer that this replay makes and owns. The same name again goes on with an unfinished replay of the same plan.',
+      'The durable consumer that this replay makes and owns; of a topic one per partition, with `-p0`, `-p1` ... after the name. The same name again goes on with an unfinished replay of the same plan.',
     examples: ['orders-replay-2026-05'],
   }),
   start_sequence: whole(planLimits.sequence)

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { AllowedHours } from './hours.ts';
 import { jsonProblems, readJson } from './json.ts';
-import { planDefaults, subjectFiltersMax } from './limits.ts';
+import { nameBytesMax, planDefaults, subjectFiltersMax } from './limits.ts';
 import { planFileSchema, replaySchema } from './plan-fields.ts';
 import { boundedProblems, problemAt, shown } from './problems.ts';
 import type { Parsed, Problem } from './problems.ts';
@@ -11,8 +11,12 @@ import { parseTime, timeNanos } from './time.ts';
 
 /** A parsed plan: the fields of the plan file with their defaults filled in. `{ "replay": plan }` parses to the same again. */
 export interface ReplayPlan {
+  /** Of a topic: `topic:NAME`, which no stream is called. */
   readonly stream: string;
   readonly subject_filters: readonly string[];
+  /** null: of a stream. Absent in runs of older code. */
+  readonly topic?: string | null;
+  readonly from?: PlanFrom | null;
   readonly durable_consumer: string;
   readonly start_sequence: number | null;
   readonly start_time: string | null;
@@ -44,8 +48,19 @@ export interface ReplayPlan {
   readonly production_consumer: string | null;
 }
 
+/** Where the replay of a topic starts: `earliest`, an RFC 3339 time, or offsets by partition. */
+export type PlanFrom = string | Readonly<Record<string, number>>;
+
+/** A topic and its durable consumers have a stream per partition, and every record of a topic is in the scope. */
+const topicScope: readonly string[] = ['replay-topic.>'];
+
+function topicStreamName(topic: string): string {
+  return `topic:${topic}`;
+}
+
 /** Takes the document, `{ "replay": { ... } }`. All problems at once. */
-export function parsePlan(document: unknown): Parsed<ReplayPlan> {
+export function parsePlan(given: unknown): Parsed<ReplayPlan> {
+  const document = withoutDerived(given);
   const checked = checkSchema(planFileSchema, document, { at: [], echo: true });
   const replay = isRecord(document) && Object.hasOwn(document, 'replay') ? document['replay'] : undefined;
   const between = isRecord(replay) ? betweenFields(withoutNulls(replaySchema, replay) as Record<string, unknown>) : [];
@@ -66,8 +81,9 @@ export function parsePlanBytes(bytes: Uint8Array): Parsed<ReplayPlan> {
 
 /** A start that lies in the future would replay nothing and look complete. */
 export function checkStartTime(plan: ReplayPlan, nowNanos: bigint): readonly Problem[] {
-  if (plan.start_time === null || timeNanos(plan.start_time) <= nowNanos) return [];
-  return [problemAt(['replay', 'start_time'], `${shown(plan.start_time)} is in the future; expected a time that has passed`)];
+  const [field, start] = isTime(plan.from) ? (['from', plan.from] as const) : (['start_time', plan.start_time] as const);
+  if (start === null || timeNanos(start) <= nowNanos) return [];
+  return [problemAt(['replay', field], `${shown(start)} is in the future; expected a time that has passed`)];
 }
 
 /** `lastSequence`: the last sequence that the stream has given out, 0 for a stream that never held a message. */
@@ -77,10 +93,28 @@ export function checkStartSequence(plan: ReplayPlan, lastSequence: number): read
   return [problemAt(['replay', 'start_sequence'], `${plan.start_sequence} is past the end; ${end}`)];
 }
 
+/** A parsed plan of a topic names stream and scope too, which its file may not. */
+function withoutDerived(document: unknown): unknown {
+  if (!isRecord(document) || !isRecord(document['replay'])) return document;
+  const { stream, subject_filters: filters, ...replay } = document['replay'];
+  const { topic } = replay;
+  const isParsed = typeof topic === 'string' && stream === topicStreamName(topic);
+  return isParsed && JSON.stringify(filters) === JSON.stringify(topicScope) ? { ...document, replay } : document;
+}
+
 function withDefaults(replay: z.output<typeof replaySchema>): ReplayPlan {
+  const filters = replay.subject_filters ?? (replay.subject_filter === undefined ? [] : [replay.subject_filter]);
+  const source =
+    replay.topic === undefined
+      ? { stream: replay.stream!, subject_filters: filters, topic: null, from: null }
+      : {
+          stream: topicStreamName(replay.topic),
+          subject_filters: topicScope,
+          topic: replay.topic,
+          from: replay.from!,
+        };
   return {
-    stream: replay.stream,
-    subject_filters: replay.subject_filters ?? (replay.subject_filter === undefined ? [] : [replay.subject_filter]),
+    ...source,
     durable_consumer: replay.durable_consumer,
     start_sequence: replay.start_sequence ?? null,
     start_time: replay.start_time ?? null,
@@ -109,14 +143,70 @@ function withDefaults(replay: z.output<typeof replaySchema>): ReplayPlan {
 
 /** Rules between fields, on the values as given: zod skips such rules as soon as one field has a wrong type. */
 function betweenFields(replay: Readonly<Record<string, unknown>>): Problem[] {
+  const ofTopic = replay['topic'] !== undefined;
   return [
-    ...(replay['window'] === undefined ? exactlyOne(replay, 'start_sequence', 'start_time') : besideWindow(replay)),
-    ...exactlyOne(replay, 'subject_filter', 'subject_filters'),
+    ...(ofTopic ? topicProblems(replay) : streamProblems(replay)),
     ...filterListProblems(replay['subject_filters']),
     ...endProblems(replay),
     ...consumerProblems(replay),
     ...paceProblems(replay),
   ];
+}
+
+function streamProblems(replay: Readonly<Record<string, unknown>>): Problem[] {
+  const problems = replay['stream'] === undefined ? exactlyOne(replay, 'stream', 'topic') : [];
+  if (replay['from'] !== undefined) {
+    problems.push(problemAt(['replay', 'from'], 'has no effect without topic; expected start_sequence, start_time or window'));
+  }
+  return [
+    ...problems,
+    ...(replay['window'] === undefined ? exactlyOne(replay, 'start_sequence', 'start_time') : besideWindow(replay)),
+    ...exactlyOne(replay, 'subject_filter', 'subject_filters'),
+  ];
+}
+
+const notOfTopics = [
+  'stream',
+  'subject_filter',
+  'subject_filters',
+  'start_sequence',
+  'start_time',
+  'end_sequence',
+  'window',
+  'pace',
+];
+
+function topicProblems(replay: Readonly<Record<string, unknown>>): Problem[] {
+  const { from, end_time: end, durable_consumer: durable } = replay;
+  const problems = notOfTopics
+    .filter((field) => replay[field] !== undefined)
+    .map((field) =>
+      problemAt(['replay', field], 'stands together with topic; expected topic and from, and end_time for an end'),
+    );
+  if (from === undefined) {
+    const expected = 'expected "earliest", a time, or offsets by partition such as { "0": 1200 }';
+    problems.push(problemAt(['replay', 'from'], `missing; ${expected}`));
+  }
+  if (isRecord(from) && Object.keys(from).length === 0) {
+    problems.push(problemAt(['replay', 'from'], 'names no partition; expected at least one, such as { "0": 1200 }'));
+  }
+  if (isTime(from) && isTime(end) && timeNanos(end) <= timeNanos(from)) {
+    problems.push(problemAt(['replay', 'end_time'], `${shown(end)} is not after the start; expected a time after from`));
+  }
+  if (typeof durable === 'string' && new TextEncoder().encode(durable).length > nameBytesMax - laneSuffixBytes) {
+    const most = nameBytesMax - laneSuffixBytes;
+    problems.push(
+      problemAt(['replay', 'durable_consumer'], `is longer than ${most} bytes, with which the name of each partition begins`),
+    );
+  }
+  return problems;
+}
+
+/** `-p255` */
+const laneSuffixBytes = 5;
+
+function isTime(value: unknown): value is string {
+  return typeof value === 'string' && parseTime(value).ok;
 }
 
 function exactlyOne(replay: Readonly<Record<string, unknown>>, one: string, other: string): Problem[] {

@@ -1,6 +1,7 @@
 import type { AwaitedApproval } from './approval.ts';
 import type { ChildTally } from './children.ts';
 import type { FaultCode } from './errors.ts';
+import type { LaneProgress } from './lanes.ts';
 import type { Reject } from './record.ts';
 
 /** Where a run stands. `refused` and everything after it is final. */
@@ -104,6 +105,8 @@ export interface Progress {
   readonly approval: AwaitedApproval | null;
   /** Of a fan-out. */
   readonly children?: readonly ChildTally[];
+  /** Of a topic: by partition, in offsets. */
+  readonly lanes?: readonly LaneProgress[];
   /** The last ones, or those that block the plan; at most 20. */
   readonly rejects: readonly Reject[];
 }

@@ -1,3 +1,5 @@
+import type { Owner } from './consumer.ts';
+
 /**
  * Names every pulled message of one batch compactly, so that any worker can acknowledge it: runs of consecutive stream
  * sequences. Consumer sequences of a batch are contiguous by contract, so their first and last suffice.
@@ -13,6 +15,8 @@ export interface Receipt {
   readonly firstSequence: number;
   readonly lastSequence: number;
   readonly lastConsumerSequence: number;
+  /** Of a topic, whose records are read without the durable: the ACK moves it on. */
+  readonly lane?: { readonly owner: Owner; readonly filters: readonly string[]; readonly maxAckPending: number };
 }
 
 /** Ascending sequences without repetition -> runs. */

@@ -12,7 +12,7 @@ export interface ReplayRecord {
   readonly subject: string;
   /** Nanoseconds since 1970-01-01T00:00:00Z. */
   readonly timeNanos: bigint;
-  /** The `Nats-Msg-Id` header, whatever its letter case. */
+  /** The `Nats-Msg-Id` header, whatever its letter case; of a topic the deduplication key. */
   readonly messageId?: string;
   /** Names in their original spelling and order; a repeated header keeps all its values in order. */
   readonly headers: ReadonlyMap<string, readonly string[]>;
@@ -31,6 +31,8 @@ export type Outcome =
 /** A record the sink refused for good. Compact: it travels through workflow history. */
 export interface Reject {
   readonly sequence: number;
+  /** Of a topic; its offset is the sequence less one. */
+  readonly partition?: number;
   /** Nanoseconds since the epoch as a decimal string (too large for a JSON number). */
   readonly time: string;
   readonly code: RejectCode;

@@ -1,12 +1,15 @@
 import type { Approved } from './approval.ts';
 import type { ChildTally } from './children.ts';
 import type { Description } from './description.ts';
+import type { LaneProgress } from './lanes.ts';
 import type { Counts, ReplayState } from './progress.ts';
 import type { Reject } from './record.ts';
 
 export type StopReason = 'dry_run' | 'end_of_range' | 'max_messages' | 'drained' | 'canceled' | 'failed';
 
 export interface BatchSummary {
+  /** Of a topic. */
+  readonly partition?: number;
   readonly first: number;
   readonly last: number;
   readonly records: number;
@@ -55,6 +58,8 @@ export interface Report {
     readonly bytes_exact: boolean;
     readonly not_reached: number | null;
   };
+  /** Of a topic: by partition, in offsets. `range` counts the places of all of them together, 1 the first. */
+  readonly lanes?: readonly LaneProgress[];
   readonly warnings: readonly string[];
   readonly rejects: readonly Reject[];
   readonly rejects_not_listed: number;

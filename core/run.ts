@@ -6,6 +6,20 @@ import type { Description } from './description.ts';
 import type { FaultCode } from './errors.ts';
 import type { Hours } from './hours.ts';
 import {
+  goneText,
+  laneNotReached,
+  laneProgress,
+  lanesEnd,
+  mayWait,
+  nextTurn,
+  placesOf,
+  startLane,
+  type Lane,
+  type LaneProgress,
+  type LaneRange,
+  type Place,
+} from './lanes.ts';
+import {
   ackPendingMin,
   adaptBatchRecords,
   batchRecordsInitial,
@@ -47,7 +61,7 @@ import type { Acknowledged, CloseRequest, Closed, DeadLettered, DeliverRequest, 
  * All that a run must remember, and the pure decisions over it. The workflow (workflows/replay-plan.ts) is a thin loop around
  * these functions; the same state is carried through continue-as-new.
  */
-export interface RunState {
+export interface RunState extends Place {
   readonly description: Description;
   readonly owner: Owner;
   readonly predecessor: Owner | null;
@@ -55,8 +69,11 @@ export interface RunState {
   /** null: the plan asks for none, or it is still awaited. */
   approval: Approved | null;
 
-  /** Next unsettled sequence, and the consumer sequence that its record must have (null: put the durable back first). */
-  cursor: number;
+  /** Of a topic, in the order of the description's; each has a place of its own. */
+  lanes?: readonly Lane[];
+  /** Index of the lane whose turn it is. */
+  lane?: number;
+  /** The consumer sequence that the record at the cursor must have; null: put the durable back first. */
   consumerSequence: number | null;
   /** Records whose ACK was deferred: settled by the next put-back. */
   deferred: number;
@@ -79,16 +96,14 @@ export interface RunState {
   pace: Pace;
   /** Of a plan with allowed hours; absent before it was looked at. */
   hours?: Hours;
-  /** Since when the stream gave nothing; null while it gives. Milliseconds since the epoch. */
-  idleSinceMs: number | null;
-  streamLast: number;
-  rangeEnded: boolean;
 
   rejects: Reject[];
   batches: BatchSummary[];
   batchesTotal: number;
   recent: { endedMs: number; records: number }[];
   warnings: string[];
+  /** Of a topic: gaps that it came upon. */
+  goneSpans?: number;
   notReached: number | null;
   pullMs: number;
   writeMs: number;
@@ -130,6 +145,7 @@ export function startRun(description: Description, owner: Owner, predecessor: Ow
     pace: { dueMs: nowMs, lateMs: 0 },
     idleSinceMs: null,
     streamLast: range.streamLast,
+    ...(description.lanes === undefined ? {} : { lanes: description.lanes.map(startLane), lane: description.lanes.length - 1 }),
     rangeEnded: range.last !== null && description.cursor > range.last,
     rejects: [],
     batches: [],
@@ -147,22 +163,47 @@ export function startRun(description: Description, owner: Owner, predecessor: Ow
 /** Why the run is over; null: it goes on. */
 export function stopReason(run: RunState, nowMs: number): StopReason | null {
   const { plan } = run.description;
-  if (run.rangeEnded) return 'end_of_range';
+  const ended = run.lanes === undefined ? null : lanesEnd(run.lanes, plan.stop_after_idle_seconds * 1_000);
+  if (run.rangeEnded || ended === 'end_of_range') return 'end_of_range';
   if (run.settled >= plan.max_messages) return 'max_messages';
+  if (ended === 'drained') return 'drained';
   if (run.idleSinceMs !== null && nowMs - run.idleSinceMs >= plan.stop_after_idle_seconds * 1_000) return 'drained';
   return null;
 }
 
+/** Of a topic: chooses the partition that gives the next batch. */
+export function takeTurn(run: RunState, nowMs: number): void {
+  if (run.lanes === undefined) return;
+  const idleMs = run.description.plan.stop_after_idle_seconds * 1_000;
+  run.lane = nextTurn(run.lanes, run.lane ?? 0, { nowMs, idleMs });
+}
+
+/** Where the batch comes from that is delivered now. */
+function placeOf(run: RunState): Place {
+  return run.lanes?.[run.lane ?? 0] ?? run;
+}
+
+function laneRange({ description, lane }: Pick<RunState, 'description' | 'lane'>): LaneRange | null {
+  return description.lanes?.[lane ?? 0] ?? null;
+}
+
 export function replayRef(run: RunState): ReplayRef {
   const { plan, range } = run.description;
+  const lane = laneRange(run);
   return {
-    stream: plan.stream,
-    incarnation: range.incarnation,
-    durable: plan.durable_consumer,
+    stream: lane?.stream ?? plan.stream,
+    incarnation: lane?.incarnation ?? range.incarnation,
+    durable: lane === null ? plan.durable_consumer : laneDurable(plan.durable_consumer, lane.partition),
     filters: plan.subject_filters,
     owner: run.owner,
-    predecessor: run.predecessor,
+    predecessor: lane === null ? run.predecessor : lane.predecessor,
+    ...(lane === null ? {} : { topic: { name: plan.topic!, partition: lane.partition } }),
   };
+}
+
+/** The durable consumer of one partition. */
+export function laneDurable(durable: string, partition: number): string {
+  return `${durable}-p${partition}`;
 }
 
 function maxAckPending(run: RunState): number {
@@ -174,24 +215,28 @@ export function nextDelivery(run: RunState, limits: PaceLimits, nowMs: number): 
   const { perSecond, bytesPerSecond, original } = limits;
   const paced = original === null ? run.batchRecords : dueBatchRecords(run.batchRecords, run.pace);
   const maxRecords = Math.min(limitBatchRecords(paced, perSecond), plan.max_messages - run.settled);
+  const [place, lane] = [placeOf(run), laneRange(run)];
   return {
     replay: replayRef(run),
     target,
-    cursor: run.cursor,
-    begun: run.cursor > range.first,
+    cursor: place.cursor,
+    begun: lane === null ? run.cursor > range.first : run.settled > 0 || run.description.cursor > range.first,
     consumerSequence: run.deferred > 0 ? null : run.consumerSequence,
-    last: range.last,
+    last: lane === null ? range.last : lane.last,
     endTimeNanos: range.endTimeNanos,
-    countedTo: farEnd(run.description),
+    countedTo: lane === null ? farEnd(run.description) : Math.min(lane.last ?? Infinity, lane.streamLast),
     maxRecords,
     adaptiveRecords: plan.batch_size === null ? run.batchRecords : null,
     maxBytes: limitBatchBytes(plan.batch_bytes, bytesPerSecond),
     maxAckPending: maxAckPending(run),
-    waitMs: run.idleSinceMs === null ? 0 : idleWaitMs(nowMs - run.idleSinceMs, plan.stop_after_idle_seconds * 1_000),
+    waitMs:
+      place.idleSinceMs === null || (run.lanes !== undefined && !mayWait(run.lanes))
+        ? 0
+        : idleWaitMs(nowMs - place.idleSinceMs, plan.stop_after_idle_seconds * 1_000),
     furtherRecords: goesFurther(run, limits) ? plan.max_messages - run.settled - maxRecords : 0,
     furtherMs: furtherMsMax,
     acknowledge: run.unacknowledged ?? null,
-    ...(original === null ? {} : { due: dueBy(run.pace, original, nowMs) }),
+    ...(original === null || lane !== null ? {} : { due: dueBy(run.pace, original, nowMs) }),
     rejectsAllowed: run.rejectsAllowed + (run.decided?.records ?? 0),
     dataRoot: run.dataRoot,
   };
@@ -199,7 +244,7 @@ export function nextDelivery(run: RunState, limits: PaceLimits, nowMs: number): 
 
 /** A limited run waits between its batches, and what an operator decided holds for one batch. */
 function goesFurther(run: RunState, limits: PaceLimits): boolean {
-  return !isLimited(limits) && run.decided == null && !run.driftAccepted;
+  return run.lanes === undefined && !isLimited(limits) && run.decided == null && !run.driftAccepted;
 }
 
 /**
@@ -323,15 +368,29 @@ export function settle(run: RunState, delivery: Delivery, letters: DeadLettered,
     const seconds = (delivery.pullMs + delivery.writeMs) / 1_000;
     run.batchRecords = adaptBatchRecords(delivery.adaptiveRecords ?? run.batchRecords, { records, seconds });
   }
-  run.cursor = delivery.cursor;
+  const place = placeOf(run);
+  place.cursor = delivery.cursor;
   run.consumerSequence = delivery.consumerSequence;
   run.unacknowledged = delivery.receipt;
   run.dataRoot = delivery.dataRoot;
-  run.streamLast = Math.max(run.streamLast, delivery.streamLast);
-  run.rangeEnded = delivery.end === 'end_of_range';
-  run.idleSinceMs = delivery.end === 'drained' ? (records > 0 ? nowMs : (run.idleSinceMs ?? nowMs)) : null;
+  place.streamLast = Math.max(place.streamLast, delivery.streamLast);
+  place.rangeEnded = delivery.end === 'end_of_range';
+  place.idleSinceMs = delivery.end === 'drained' ? (records > 0 ? nowMs : (place.idleSinceMs ?? nowMs)) : null;
+  if (run.lanes !== undefined) noteTurn(run, delivery, nowMs);
   if (sorted.toSkip.length > 0) run.warnings.push(skippedWarning(sorted.toSkip));
   remember(run, { ...delivery, rejects: [...sorted.toSkip, ...sorted.toDeadLetter] }, nowMs);
+}
+
+/** Gaps that one report names; each has its warning. */
+const goneWarningsMax = 100;
+
+function noteTurn(run: RunState, { gone }: Delivery, nowMs: number): void {
+  run.lanes![run.lane ?? 0]!.askedMs = nowMs;
+  if (gone === undefined) return;
+  const partition = laneRange(run)!.partition;
+  run.goneSpans = (run.goneSpans ?? 0) + 1;
+  if (run.goneSpans <= goneWarningsMax) run.warnings.push(goneText(partition, gone));
+  else if (run.goneSpans === goneWarningsMax + 1) run.warnings.push('More of the log is gone; it is counted, not listed.');
 }
 
 function skippedWarning(skipped: readonly Reject[]): string {
@@ -350,6 +409,7 @@ function remember(run: RunState, delivery: Delivery, nowMs: number): void {
   }
   rememberPace(run, records, nowMs);
   rememberBatch(run, {
+    ...(run.lanes === undefined ? {} : { partition: laneRange(run)!.partition }),
     first: delivery.receipt.firstSequence,
     last: delivery.receipt.lastSequence,
     records,
@@ -389,31 +449,46 @@ function settleDeferred(run: RunState): void {
 }
 
 /** How the run leaves its durable: see "Control" in docs/delivery.md. */
-export function closeRequest(run: RunState, reason: StopReason): CloseRequest {
+export function closeRequests(run: RunState, reason: StopReason): CloseRequest[] {
+  if (run.lanes === undefined) return [closeRequest(run, reason)];
+  return run.lanes.map((_, lane) => ({ ...closeRequest({ ...run, lane }, reason), notReached: null }));
+}
+
+function closeRequest(run: RunState, reason: StopReason): CloseRequest {
   const complete = reason === 'end_of_range' || reason === 'max_messages' || reason === 'drained';
   const last = farEnd(run.description);
   return {
     replay: replayRef(run),
-    cursor: run.cursor,
+    cursor: placeOf(run).cursor,
     maxAckPending: maxAckPending(run),
-    begun: run.batchesTotal > 0,
+    begun: run.lanes === undefined ? run.batchesTotal > 0 : run.lanes[run.lane ?? 0]!.askedMs !== null,
     durable: complete ? (run.description.plan.keep_consumer ? 'keep_completed' : 'delete') : 'keep',
     notReached: run.cursor > last ? null : { first: run.cursor, last },
   };
 }
 
-export function noteClosed(run: RunState, closed: Closed): void {
-  run.notReached = closed.notReached;
-  if (closed.settled) settleDeferred(run);
-  const { count } = run.description;
+export function noteClosed(run: RunState, closed: readonly Closed[]): void {
+  const { count, lanes = [] } = run.description;
+  const left = lanes.reduce((sum, lane, i) => sum + laneNotReached(lane, run.lanes![i]!), 0);
+  run.notReached = left + closed.reduce((sum, { notReached }) => sum + notReached, 0);
+  if (closed.every(({ settled }) => settled)) settleDeferred(run);
   if (count.exact.messages) {
-    const vanished = Math.max(0, count.messages - run.counted - closed.notReached);
+    const vanished = Math.max(0, count.messages - run.counted - run.notReached);
     run.counts = addCounts(run.counts, { vanished });
     if (vanished > 0)
       run.warnings.push(
         `${counted(vanished, 'message')} of the range ${vanished === 1 ? 'was' : 'were'} deleted from the stream before this run reached them.`,
       );
   }
+}
+
+/** Of a topic: in places of all its partitions together. */
+export function cursorOf(run: RunState): number {
+  return run.lanes === undefined ? run.cursor : placesOf(run.description.lanes!, run.lanes).cursor;
+}
+
+function lanesOf(run: RunState): { readonly lanes?: readonly LaneProgress[] } {
+  return run.lanes === undefined ? {} : { lanes: laneProgress(run.description.lanes!, run.lanes) };
 }
 
 function recentRate(run: RunState): number {
@@ -436,10 +511,11 @@ export function progress(run: RunState, { state, problem, limits, waiting }: Sit
   const { plan, range, count } = run.description;
   const rate = recentRate(run);
   const ended = state === 'completed';
+  const streamLast = run.lanes === undefined ? run.streamLast : placesOf(run.description.lanes!, run.lanes).end;
   const position = progressOf({
-    cursor: run.cursor,
+    cursor: cursorOf(run),
     first: run.description.cursor,
-    farEnd: range.last ?? run.streamLast,
+    farEnd: range.last ?? streamLast,
     settled: run.settled,
     maxMessages: plan.max_messages,
     expected: count.exact.messages && range.last !== null ? count.messages : null,
@@ -450,7 +526,7 @@ export function progress(run: RunState, { state, problem, limits, waiting }: Sit
     problem,
     counts: run.counts,
     range: { first: range.first, last: range.last },
-    cursor: run.cursor,
+    cursor: cursorOf(run),
     rate,
     rate_limit_per_second: limits.perSecond,
     rate_limit_bytes_per_second: limits.bytesPerSecond,
@@ -461,6 +537,7 @@ export function progress(run: RunState, { state, problem, limits, waiting }: Sit
     secondsLeft: ended ? 0 : position.secondsLeft,
     approval: null,
     ...(run.children === undefined ? {} : { children: run.children }),
+    ...lanesOf(run),
     rejects: run.rejects.slice(-progressRejectsMax),
   };
 }
@@ -491,13 +568,14 @@ export function report(run: RunState, state: ReplayState, reason: StopReason | n
       incarnation: range.incarnation,
       first: range.first,
       last: range.last,
-      cursor: run.cursor,
+      cursor: cursorOf(run),
       count: count.messages,
       count_exact: count.exact.messages,
       bytes: count.bytes,
       bytes_exact: count.exact.bytes,
       not_reached: run.notReached,
     },
+    ...lanesOf(run),
     warnings: run.warnings,
     rejects: run.rejects,
     rejects_not_listed: Math.max(0, run.counts.rejected - run.rejects.length),

@@ -1,5 +1,6 @@
 import type { ChildTally } from './children.ts';
 import type { Owner } from './consumer.ts';
+import type { Span } from './group.ts';
 import type { Due, Stretch } from './pacing.ts';
 import type { Reject } from './record.ts';
 import type { Report } from './report.ts';
@@ -38,6 +39,8 @@ export interface ReplayRef {
   readonly filters: readonly string[];
   readonly owner: Owner;
   readonly predecessor: Owner | null;
+  /** Of a topic: whose partition the stream is. */
+  readonly topic?: { readonly name: string; readonly partition: number };
 }
 
 export interface DeliverRequest {
@@ -103,6 +106,8 @@ export interface Delivery {
   /** Of the records settled by this batch, those that were counted when the run began. */
   readonly counted: number;
   readonly streamLast: number;
+  /** Of a topic: offsets that the log no longer holds, which the cursor passed. */
+  readonly gone?: Span;
   readonly dataRoot: string | null;
   /** Only where not everything is due. */
   readonly stretch?: Stretch;

@@ -129,7 +129,16 @@ export function checkPlanAgainstTarget(
   return [
     ...(written.includes(plan.stream) ? [problemAt(['sink', 'stream'], `${shown(plan.stream)} ${loop}`)] : []),
     ...deadLetterProblems(plan, target),
+    ...(plan.topic == null ? [] : optionalChildProblems(target)),
   ];
+}
+
+/** What an optional child misses is kept by sequence, which means nothing across the partitions of a topic. */
+function optionalChildProblems({ sink }: ReplayTarget): readonly Problem[] {
+  const children = isRecord(sink['sinks']) ? Object.entries(sink['sinks']) : [];
+  return children
+    .filter(([, child]) => isRecord(child) && child['required'] === false)
+    .map(([name]) => problemAt(['sink', 'sinks', name, 'required'], 'is false; expected true for the replay of a topic'));
 }
 
 function deadLetterProblems(plan: ReplayPlan, target: ReplayTarget): readonly Problem[] {

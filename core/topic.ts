@@ -118,12 +118,13 @@ function present<T extends object>(values: T | undefined): { [K in keyof T]: Exc
 
 /** Throws `name_invalid`. `what` is `topic` or `group`. */
 export function checkName(what: string, name: string): string {
-  const problem = nameProblem(name);
+  const problem = topicNameProblem(name);
   if (problem !== null) throw new TopicError('name_invalid', `the name of the ${what} ${problem}`);
   return name;
 }
 
-function nameProblem(name: string): string | null {
+/** What is wrong with the name of a topic or group; goes after the name. */
+export function topicNameProblem(name: string): string | null {
   if (typeof name !== 'string') return 'is not a string';
   if (name === '') return 'is empty';
   if (hasLoneSurrogate(name)) return 'holds half of a surrogate pair';

@@ -98,6 +98,7 @@ export function consumerFacts(info: ConsumerInfo): ConsumerFacts {
   return {
     owner: ownerOf(info.config),
     completed: info.config.metadata?.[key.completed] === 'true',
+    startSequence: info.config.opt_start_seq ?? 1,
     ackFloor: info.ack_floor.stream_seq,
     delivered: { stream: info.delivered.stream_seq, consumer: info.delivered.consumer_seq },
     pending: info.num_pending,

@@ -111,6 +111,8 @@ export interface ConsumerFacts {
   /** null: not made by a replay. */
   readonly owner: ConsumerOwner | null;
   readonly completed: boolean;
+  /** Where it was created at; what a replay of a topic, which pulls nothing from it, has settled lies before. */
+  readonly startSequence: number;
   /** Every sequence up to this one is acknowledged. */
   readonly ackFloor: number;
   readonly delivered: { readonly stream: number; readonly consumer: number };

@@ -5,6 +5,7 @@ import { Client } from '@temporalio/client';
 import { NativeConnection, Runtime, Worker, type WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker';
 import type { Deps } from '../activities/deps.ts';
 import { createActivities } from '../activities/index.ts';
+import { createSegmentReaders } from '../cold/reader.ts';
 import { encodeSegment, segmentName } from '../cold/segment.ts';
 import { createColdStores } from '../cold/stores.ts';
 import { ReplayFault } from '../core/errors.ts';
@@ -14,6 +15,7 @@ import { closeNats, connectNats, readNatsSettings, type NatsSettings } from '../
 import { openLink } from '../jetstream/link.ts';
 import { createSource } from '../jetstream/source.ts';
 import { createStreamWriter } from '../jetstream/stream-writer.ts';
+import { createTopicReader } from '../jetstream/topics/replay-log.ts';
 import { createTopicSource } from '../jetstream/topics/sweep-source.ts';
 import { createLogger, type Logger } from '../platform/logger.ts';
 import { readSettings, type Settings } from '../platform/settings.ts';
@@ -92,6 +94,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
         },
         settings.allowedHosts,
       );
+      const stores = createColdStores({ ...options.env, REPLAY_COLD_ROOT: settings.coldRoot });
       const worker = await Worker.create({
         connection,
         namespace: temporal.namespace,
@@ -106,9 +109,10 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
             runs: createRuns(client),
             reports: createReportFolder(settings.reportRoot),
             dataRoot: createDataRoot(settings.dataRoot),
+            topics: createTopicReader(openLink(nats, options.nats), createSegmentReaders(stores)),
             sweeps: {
               topics: createTopicSource(openLink(nats, options.nats)),
-              cold: createColdStores({ ...options.env, REPLAY_COLD_ROOT: settings.coldRoot }),
+              cold: stores,
               segments: { name: segmentName, encode: encodeSegment },
             },
             log,

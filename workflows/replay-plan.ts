@@ -24,7 +24,7 @@ import type { Receipt } from '../core/receipt.ts';
 import { isoTime, type Report, type StopReason } from '../core/report.ts';
 import * as runs from '../core/run.ts';
 import type { RunState } from '../core/run.ts';
-import type { DeadLettered, DescribeRequest, Delivery, ReplayRequest } from '../core/steps.ts';
+import type { Closed, DeadLettered, DescribeRequest, Delivery, ReplayRequest } from '../core/steps.ts';
 import { lastSuccessOf } from '../core/window.ts';
 import {
   acknowledge,
@@ -226,6 +226,7 @@ async function replayBatches(link: Link, run: RunState): Promise<StopReason> {
     if (workflowInfo().continueAsNewSuggested) return await continueLink(link, run);
     if (!(await withinHours(link, run))) continue;
 
+    runs.takeTurn(run, Date.now());
     const delivery = await deliver(link, run, timerFired);
     link.unsettled = delivery;
     const letters = await settling(link, () => storeDeadLetters(link, run, delivery));
@@ -248,7 +249,9 @@ async function deliver(link: Link, run: RunState, timerFired: boolean): Promise<
       // At each try: time spent blocked is not made up for.
       run.pace = paceAtStart(paceAtFactor(run.pace, Date.now(), paceLimits(link, run)), Date.now(), timerFired);
       const next = runs.beginDelivery(run, paceLimits(link, run), Date.now());
-      return deliverBatch.executeWithOptions({ summary: `batch ${run.batchesTotal + 1} from ${next.cursor}` }, [next]);
+      const { topic } = next.replay;
+      const place = topic === undefined ? next.cursor : `offset ${next.cursor - 1} of partition ${topic.partition}`;
+      return deliverBatch.executeWithOptions({ summary: `batch ${run.batchesTotal + 1} from ${place}` }, [next]);
     });
     runs.noteDelivered(run, delivery, Date.now());
     const code = runs.objection(run, delivery);
@@ -378,7 +381,9 @@ async function finish(link: Link, run: RunState, state: 'rehearsed' | 'completed
 }
 
 async function close(run: RunState, reason: StopReason): Promise<void> {
-  runs.noteClosed(run, await closeRun(runs.closeRequest(run, reason)));
+  const closed: Closed[] = [];
+  for (const request of runs.closeRequests(run, reason)) closed.push(await closeRun(request));
+  runs.noteClosed(run, closed);
 }
 
 /** The durable is left at the cursor, the report is written; what is not settled stays un-ACKed and is named. */
@@ -393,7 +398,9 @@ async function finishCanceled(link: Link): Promise<void> {
   try {
     await settling(link, () => close(run, 'canceled'));
   } catch {
-    run.warnings.push(`The durable consumer could not be settled at ${run.cursor}; the same plan started again puts it right.`);
+    run.warnings.push(
+      `The durable consumer could not be settled at ${runs.cursorOf(run)}; the same plan started again puts it right.`,
+    );
   }
   await conclude(link, run, 'canceled', 'canceled');
 }

@@ -23,6 +23,8 @@ export interface Page {
 export interface PageRequest {
   readonly from: number;
   readonly limit: number;
+  /** Of payload: the page ends with the record that reaches it. Default: no limit. */
+  readonly bytesMax?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -42,33 +44,43 @@ export interface ColdReader {
  */
 export async function readPage(link: Link, partition: Partition, request: PageRequest, cold: ColdReader | null): Promise<Page> {
   checkPage(request.from, request.limit);
-  const limit = Math.min(request.limit, pageRecordsMax);
-  const { from, signal } = request;
+  return await readLog(link, partition, { ...request, limit: Math.min(request.limit, pageRecordsMax) }, cold);
+}
+
+/** The same, with pages of any size. */
+export async function readLog(link: Link, partition: Partition, request: PageRequest, cold: ColdReader | null): Promise<Page> {
+  const { from } = request;
   const { hot } = partition.topic.cold === null ? { hot: 0 } : await readBounds(link, partition);
   if (from >= hot) {
     // A sweep may take records away while they are read: then they are cold.
-    const page = await readHotPage(link, partition, { from, limit, signal }).catch((error: unknown) => {
+    const page = await readHotPage(link, partition, request).catch((error: unknown) => {
       if (partition.topic.cold === null || !(error instanceof TopicError) || error.code !== 'truncated') throw error;
       return null;
     });
     if (page !== null) return page;
   }
-  return await readColdPage(link, partition, { from, limit, signal }, cold);
+  return await readColdPage(link, partition, request, cold);
 }
 
 async function readColdPage(link: Link, partition: Partition, request: PageRequest, cold: ColdReader | null): Promise<Page> {
-  const { from, limit, signal } = request;
-  const manifest = await readManifest(link, partition.topic, partition.partition);
+  const { from, limit, bytesMax = Infinity, signal } = request;
+  // In this order: what a sweep takes away after the look at the bounds is in the manifest that is read then.
   const { hot, next } = await readBounds(link, partition);
+  const manifest = await readManifest(link, partition.topic, partition.partition);
   const records: TopicRecord[] = [];
-  while (records.length < limit) {
+  let bytes = 0;
+  while (records.length < limit && bytes < bytesMax) {
     const at = from + records.length;
     if (at >= hot) break;
     const found = findSegment(manifest, at);
     const place = { topic: partition.topic.id, partition: partition.partition };
     const segment = 'name' in found ? await cold?.read(found, place, signal) : null;
     if ('name' in found && segment != null) {
-      for (const record of segment.slice(at - found.first, at - found.first + limit - records.length)) records.push(record);
+      for (const record of segment.slice(at - found.first, at - found.first + limit - records.length)) {
+        records.push(record);
+        bytes += record.payloadBytes.length;
+        if (bytes >= bytesMax) break;
+      }
       continue;
     }
     if (records.length > 0) break;
@@ -76,9 +88,10 @@ async function readColdPage(link: Link, partition: Partition, request: PageReque
     throw at < (manifest.segments[0]?.first ?? hot) ? truncated(nextReadable) : gapBefore(nextReadable);
   }
   const nextOffset = from + records.length;
-  if (records.length === limit || nextOffset < hot) return { records, nextOffset, lag: next - nextOffset };
+  if (records.length === limit || bytes >= bytesMax || nextOffset < hot) return { records, nextOffset, lag: next - nextOffset };
   if (nextOffset === next) return { records, nextOffset, lag: 0 };
-  const rest = await readPage(link, partition, { from: nextOffset, limit: limit - records.length, signal }, cold);
+  const left = { from: nextOffset, limit: limit - records.length, bytesMax: bytesMax - bytes, signal };
+  const rest = await readLog(link, partition, left, cold);
   return { ...rest, records: [...records, ...rest.records] };
 }
 
@@ -87,21 +100,26 @@ function gapBefore(nextReadable: number): TopicError {
 }
 
 /** The hot window alone, in pages of any size. Throws as `readPage` does. */
-export async function readHotPage(link: Link, partition: Partition, { from, limit, signal }: PageRequest): Promise<Page> {
+export async function readHotPage(link: Link, partition: Partition, request: PageRequest): Promise<Page> {
+  const { from, limit, bytesMax = Infinity, signal } = request;
   const records: TopicRecord[] = [];
+  let bytes = 0;
   for (;;) {
     const at = from + records.length;
     const more: TopicRecord[] = [];
     const body = { seq: at + 1, batch: limit - records.length };
     const end = await directGetBatch(link, partition.stream, body, (message) => more.push(readTopicRecord(message)), signal);
     const whole = withoutHoles(more, at);
-    for (const record of whole) records.push(record);
+    for (const record of whole) {
+      records.push(record);
+      bytes += record.payloadBytes.length;
+    }
     if (whole.length < more.length || !end.found) {
       if (records.length === 0) return await explain(link, partition, from);
       return await shortPage(link, partition, records, from);
     }
     // The server may end before the batch is full, when the records are large.
-    if (records.length === limit || end.pending === 0) {
+    if (records.length === limit || bytes >= bytesMax || end.pending === 0) {
       return { records, nextOffset: from + records.length, lag: end.pending };
     }
   }

@@ -22,6 +22,14 @@ export function keyHeaders(partitionKey: string, deduplicationKey: string): stri
   ].join('');
 }
 
+/** The headers by which a record is stored, as a replay hands them on. */
+export function storedHeaders(record: { readonly partitionKey: string; readonly deduplicationKey: string }) {
+  return new Map([
+    [partitionKeyHeader, [headerText(record.partitionKey)]],
+    [deduplicationKeyHeader, [headerText(record.deduplicationKey)]],
+  ]);
+}
+
 /** As it is where that is safe, else as a JSON string: clients trim values and break lines. */
 function headerText(key: string): string {
   return /^[!#-~](?:[ -~]*[!-~])?$/.test(key) ? key : JSON.stringify(key);

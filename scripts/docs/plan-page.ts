@@ -12,7 +12,7 @@ export function planPage(): string {
     'core/plan-fields.ts',
     `# Plan file
 
-A plan says what is replayed: a bounded range of one stream, the messages in it that matter, and how far and how fast.
+A plan says what is replayed: a bounded range of one stream, or of a topic, the messages in it that matter, and how far and how fast.
 Where it goes stands in the [target file](target.md).
 
 \`\`\`json
@@ -28,11 +28,12 @@ An optional field that is \`null\` counts as absent.
 ## Rules between fields
 
 - Exactly one of \`start_sequence\` and \`start_time\`, exactly one of \`subject_filter\` and \`subject_filters\`.
+- \`topic\` and \`from\` stand instead of \`stream\`, filters and start; such a plan ends at \`end_time\`, if it has one.
 - A \`window\` stands instead of all four boundaries.
 - \`end_sequence\` is inclusive and not before \`start_sequence\`; \`end_time\` is exclusive and after \`start_time\`.
 - No two filters share a subject, and \`dead_letter.subject\` of the target is outside all of them.
 - \`durable_consumer\` differs from \`production_consumer\`.
-- What makes it the same replay, so that a second start goes on where the first one stopped: stream, filters, start and end,
+- What makes it the same replay, so that a second start goes on where the first one stopped: stream or topic, filters, start and end,
   durable consumer, and the sink and idempotency key of the target. The other fields may change in between.
 
 ## Times

@@ -12,3 +12,7 @@ export function codeBlocks(markdown: string): CodeBlock[] {
 export function textsOf(blocks: readonly CodeBlock[], info: string): string[] {
   return blocks.filter((block) => block.info === info).map(({ text }) => text);
 }
+
+export function statementsOf(sql: string): string[] {
+  return sql.split(/;\s*$/m).filter((statement) => statement.trim() !== '');
+}

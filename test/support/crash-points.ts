@@ -73,6 +73,15 @@ export function crashingDeps(deps: Deps, crash: Crash, die: Die): Deps {
     ...deps,
     source: crashingSource(deps.source, crash, { here, within, die }),
     spools: crashingSpools(deps.spools, here),
+    topics: {
+      ...deps.topics,
+      async read(partition, request, signal) {
+        await here('before_pull');
+        const part = await deps.topics.read(partition, request, signal);
+        await here('after_pull');
+        return part;
+      },
+    },
     sinks: {
       async borrow(use, signal) {
         const borrowed = await deps.sinks.borrow(use, signal);

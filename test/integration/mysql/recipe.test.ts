@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { Report } from '../../../core/report.ts';
-import { codeBlocks, textsOf } from '../../support/code-blocks.ts';
+import { codeBlocks, statementsOf, textsOf } from '../../support/code-blocks.ts';
 import { tempDir } from '../../support/file-end.ts';
 import { adminConnection, ownMysql, withoutOwnMysql } from '../../support/mysql.ts';
 import { connectTestNats } from '../../support/servers.ts';
@@ -72,8 +72,4 @@ function* events() {
       yield { subject: `orders.${state}`, body: encoder.encode(body) };
     }
   }
-}
-
-function statementsOf(sql: string): string[] {
-  return sql.split(/;\s*$/m).filter((statement) => statement.trim() !== '');
 }

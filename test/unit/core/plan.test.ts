@@ -27,6 +27,8 @@ describe('accepted', () => {
   test('defaults', () => {
     expect(planOf({})).toEqual({
       ...good,
+      topic: null,
+      from: null,
       start_time: null,
       end_sequence: null,
       end_time: null,
@@ -53,6 +55,8 @@ describe('accepted', () => {
   test('every field as given', () => {
     const full = {
       ...good,
+      topic: null,
+      from: null,
       start_sequence: null,
       start_time: '2026-05-01t10:00:00.123456789+02:00',
       end_sequence: 9_007_199_254_740_991,
@@ -144,8 +148,8 @@ describe('refused, each with its path and what is expected', () => {
     [{ stream: 'OR.DERS' }, 'replay.stream: "OR.DERS" has one of . * > / \\'],
     [{ stream: 'a b' }, 'replay.stream: "a b" has a space'],
     [{ stream: '' }, 'replay.stream: "" is empty'],
-    [{ stream: undefined }, 'replay.stream: missing; expected a NATS name'],
-    [{ stream: null }, 'replay.stream: expected a NATS name (no spaces and none of . * > / \\), got null'],
+    [{ stream: undefined }, 'replay.stream: missing; expected exactly one of stream and topic'],
+    [{ stream: null }, 'replay.stream: missing; expected exactly one of stream and topic'],
     [{ durable_consumer: 'x>' }, 'replay.durable_consumer: "x>" has one of'],
     [{ durable_consumer: 'a\u001b[31m' }, 'replay.durable_consumer: "a\\u001b[31m" has a space or an unprintable character'],
     [{ production_consumer: good.durable_consumer }, 'replay.durable_consumer: is the production_consumer'],
@@ -217,11 +221,14 @@ describe('refused, each with its path and what is expected', () => {
     [{ report_file: './x.json' }, 'has an empty part or a lone dot'],
     [{ report_file: '' }, 'replay.report_file: "" is empty'],
     [{ report_file: `${'x'.repeat(256)}.md` }, 'has a part longer than 255 bytes'],
-    [{ max_message: 5 }, 'replay.max_message: unknown field; did you mean max_messages? known here: stream, subject_filter,'],
+    [
+      { max_message: 5 },
+      'replay.max_message: unknown field; did you mean max_messages? known here: stream, topic, from, subject_filter,',
+    ],
     [{ windows: '24h' }, 'replay.windows: unknown field; did you mean window?'],
     [{ window: '24h' }, 'replay.start_sequence: stands together with window'],
     [{ start_sequence: null, window: '1 day' }, 'replay.window: "1 day" is no window; expected'],
-    [{ topic: 'orders' }, 'replay.topic: unknown field'],
+    [{ topics: 'orders' }, 'replay.topics: unknown field; did you mean topic?'],
     [{ require_approval: 1 }, 'replay.require_approval: expected true or false, got 1'],
     [{ approval_timeout_seconds: 0 }, 'replay.approval_timeout_seconds: expected a whole number from 1 to 2,592,000'],
   ];
@@ -283,6 +290,52 @@ test.each([
   expect(parsed.ok).toBe(false);
   expect(parsed.ok ? 0 : formatProblems(parsed.problems).length).toBeLessThan(64 * 1024);
   expect(performance.now() - started).toBeLessThan(10_000);
+});
+
+describe('of a topic', () => {
+  const topicPlan = { topic: 'orders', from: 'earliest', durable_consumer: 'd', max_messages: 10 };
+  const parsedOf = (change: Record<string, unknown>) => parsePlan({ replay: { ...topicPlan, ...change } });
+  const wrong = (change: Record<string, unknown>): string[] => {
+    const parsed = parsedOf(change);
+    return parsed.ok ? [] : formatProblems(parsed.problems).split('\n');
+  };
+
+  test.each([
+    ['earliest', 'earliest'],
+    ['a time', '2026-05-01T10:00:00Z'],
+    ['offsets', { '0': 0, '255': 12 }],
+  ])('from %s; what it parses to parses to the same again', (_name, from) => {
+    const parsed = parsedOf({ from, stream: null });
+    if (!parsed.ok) throw new Error(formatProblems(parsed.problems));
+    expect(parsed.value).toMatchObject({ topic: 'orders', from, stream: 'topic:orders', subject_filters: ['replay-topic.>'] });
+    expect(parsePlan({ replay: parsed.value })).toEqual(parsed);
+  });
+
+  test.each<[Record<string, unknown>, RegExp]>([
+    [{ from: undefined }, /^replay\.from: missing; expected "earliest", a time, or offsets by partition/],
+    [{ from: 'latest' }, /^replay\.from: "latest" is no start; expected "earliest"/],
+    [{ from: {} }, /^replay\.from: names no partition/],
+    [{ from: { '0': -1 } }, /^replay\.from\["0"\]: expected a whole number/],
+    [{ from: { first: 1 } }, /^replay\.from\.first: not a name that can stand here/],
+    [{ from: 5 }, /^replay\.from: expected "earliest"/],
+    [{ topic: '' }, /^replay\.topic: "" is empty; expected the name of a topic/],
+    [{ stream: 'ORDERS' }, /^replay\.stream: stands together with topic/],
+    [{ subject_filter: 'a.>' }, /^replay\.subject_filter: stands together with topic/],
+    [{ window: '24h' }, /^replay\.window: stands together with topic/],
+    [{ from: '2026-05-01T10:00:00Z', end_time: '2026-05-01T10:00:00Z' }, /^replay\.end_time: .* is not after the start/],
+    [{ durable_consumer: 'd'.repeat(251) }, /^replay\.durable_consumer: is longer than 250 bytes/],
+  ])('%j is refused', (change, problem) => {
+    expect(wrong(change)).toEqual([expect.stringMatching(problem)]);
+  });
+
+  test('all problems at once', () => {
+    const problems = wrong({ from: undefined, stream: 'ORDERS', start_sequence: 1, window: '24h', max_messages: 0 });
+    const fields = problems.map((problem) => problem.slice(0, problem.indexOf(':')));
+    expect(fields.toSorted()).toEqual(
+      ['from', 'max_messages', 'start_sequence', 'stream', 'window'].map((field) => `replay.${field}`),
+    );
+    expect(problemsOf({ from: 'earliest' })).toEqual([expect.stringMatching(/^replay\.from: has no effect without topic/)]);
+  });
 });
 
 describe('against clock and stream', () => {

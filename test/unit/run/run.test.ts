@@ -169,7 +169,7 @@ describe('a run', () => {
   test('what was counted and is neither settled nor left has vanished', () => {
     const run = runs.startRun(description(), owner, null, 0);
     runs.settle(run, delivery(1, 400), noLetters, 10);
-    runs.noteClosed(run, { settled: true, notReached: 590 });
+    runs.noteClosed(run, [{ settled: true, notReached: 590 }]);
     expect(run.counts.vanished).toBe(10);
   });
 
@@ -189,10 +189,10 @@ describe('a run', () => {
 
   test('a completed run deletes its durable unless the plan keeps it; any other end keeps it for the next run', () => {
     const run = runs.startRun(description(), owner, null, 0);
-    expect(runs.closeRequest(run, 'end_of_range').durable).toBe('delete');
-    expect(runs.closeRequest(run, 'canceled').durable).toBe('keep');
+    expect(runs.closeRequests(run, 'end_of_range')).toMatchObject([{ durable: 'delete' }]);
+    expect(runs.closeRequests(run, 'canceled')).toMatchObject([{ durable: 'keep' }]);
     const kept = runs.startRun(description({ keep_consumer: true }), owner, null, 0);
-    expect(runs.closeRequest(kept, 'drained').durable).toBe('keep_completed');
+    expect(runs.closeRequests(kept, 'drained')).toMatchObject([{ durable: 'keep_completed' }]);
   });
 });
 

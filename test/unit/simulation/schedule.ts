@@ -190,8 +190,8 @@ async function playRun(game: Game, started: RunState): Promise<Report> {
   await awaitAck();
   beginAck();
   await awaitAck();
-  const request = runs.closeRequest(run, 'end_of_range');
-  runs.noteClosed(run, await healed(game, () => game.activities.closeRun(request)));
+  const [request] = runs.closeRequests(run, 'end_of_range');
+  runs.noteClosed(run, [await healed(game, () => game.activities.closeRun(request!))]);
   return runs.report(run, 'completed', 'end_of_range', nowMs);
 }
 

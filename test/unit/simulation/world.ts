@@ -200,6 +200,7 @@ export function createWorld(random: Random, size: { readonly last: number; reado
           : {
               owner: consumer.owner,
               completed: false,
+              startSequence: 1,
               ackFloor: floorOf(consumer),
               delivered: { stream: consumer.deliveredStream, consumer: consumer.deliveredConsumer },
               pending: pendingOf(consumer),
@@ -309,6 +310,7 @@ export function createWorld(random: Random, size: { readonly last: number; reado
       reports: { write: () => Promise.resolve() },
       dataRoot: { read: () => Promise.resolve(null), readOrCreate: () => Promise.resolve('r') },
       // Not simulated.
+      topics: undefined as never,
       sweeps: undefined as never,
       log: {
         info: nothing,

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { checkCertified } from '../../../activities/describe-stream.ts';
+import { checkCertified } from '../../../activities/describe-checks.ts';
 import type { Deps } from '../../../activities/deps.ts';
 import { ReplayFault } from '../../../core/errors.ts';
 import { parseTarget, type ReplayTarget } from '../../../core/target.ts';
