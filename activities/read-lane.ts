@@ -12,7 +12,10 @@ import type { LogPart } from '../jetstream/topics/replay-log.ts';
 import type { StepDeps } from './step.ts';
 
 /** A batch before it is written. */
-export interface PulledBatch extends Pick<Delivery, 'cursor' | 'consumerSequence' | 'end' | 'putBack' | 'streamLast' | 'stretch'> {
+export interface PulledBatch extends Pick<
+  Delivery,
+  'cursor' | 'consumerSequence' | 'end' | 'putBack' | 'streamLast' | 'stretch'
+> {
   readonly batch: Batch<PulledRecord>;
   readonly pulledAhead: boolean;
   readonly gone?: Span;
