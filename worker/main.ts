@@ -5,7 +5,7 @@ import { Client } from '@temporalio/client';
 import { NativeConnection, Runtime, Worker, type WorkerOptions as TemporalWorkerOptions } from '@temporalio/worker';
 import type { Deps } from '../activities/deps.ts';
 import { createActivities } from '../activities/index.ts';
-import { encodeSegment, segmentName } from '../cold/segment.ts';
+import { decodeSegment, encodeSegment, parseSegmentName, segmentName } from '../cold/segment.ts';
 import { createColdStores } from '../cold/stores.ts';
 import { ReplayFault } from '../core/errors.ts';
 import { stepSecondsBounds } from '../core/metrics.ts';
@@ -109,7 +109,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
             sweeps: {
               topics: createTopicSource(openLink(nats, options.nats)),
               cold: createColdStores({ ...options.env, REPLAY_COLD_ROOT: settings.coldRoot }),
-              segments: { name: segmentName, encode: encodeSegment },
+              segments: { name: segmentName, parse: parseSegmentName, encode: encodeSegment, decode: decodeSegment },
             },
             log,
           }),
