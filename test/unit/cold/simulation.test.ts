@@ -66,12 +66,13 @@ class Stage {
     act()
       .catch((error: unknown) => {
         // A step that finds the world changed fails and is tried anew by the next sweep.
-        if (!(error instanceof Lost) && !/not hot any more|not cold/.test(String(error))) this.fault ??= error;
+        if (!(error instanceof Lost) && !/not hot any more|not cold/.test(String(error)))
+          this.fault ??= error instanceof Error ? error : new Error(String(error));
       })
       .finally(() => this.#open--);
   }
 
-  fault: unknown;
+  fault: Error | undefined;
 
   get isBusy(): boolean {
     return this.#open > 0;
@@ -152,7 +153,7 @@ async function finish(world: World, random: Random): Promise<{ repairs: number; 
     world.objects.delete(name);
     for (let offset = first; offset < next; offset++) destroyed.add(offset);
   }
-  if (damage === 3) world.objects.set(`aa/0000/${'not-a-segment'}`, Buffer.from('x'));
+  if (damage === 3) world.objects.set('aa/0000/not-a-segment', Buffer.from('x'));
   const first = await reconcilePartition(world.deps(go), world.partition, world.nowMs, never);
   check(world, destroyed);
   await sweep(world, world.deps(go));
