@@ -58,7 +58,7 @@ export const newManifest: Manifest = {
 };
 
 /** A manifest is one value of at most a megabyte. */
-export const segmentsMax = 4_000;
+const segmentsMax = 4_000;
 /** Objects that wait for their removal count with the segments. */
 export function isFull({ segments, leaving }: Manifest): boolean {
   return segments.length + leaving.length >= segmentsMax;

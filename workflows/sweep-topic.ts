@@ -32,7 +32,7 @@ export async function sweepTopic(topic: string): Promise<Swept[]> {
 }
 
 /** Until nothing is due any more. */
-export async function sweepPartition(topic: string, partition: number): Promise<Swept> {
+async function sweepPartition(topic: string, partition: number): Promise<Swept> {
   const place = { topic, partition };
   const swept = { partition, segments: 0, records: 0, merges: 0, removed: 0 };
   for (let steps = 0; steps < stepsMax; steps++) {
