@@ -4,12 +4,12 @@ import type { Parsed } from '../core/problems.ts';
 import type { ReplayTarget } from '../core/target.ts';
 import type { Sink } from '../sinks/sink.ts';
 import type { SpoolDrain } from '../sinks/spool-drain.ts';
-import type { SegmentPlace } from '../cold/segment.ts';
+import type { Segment, SegmentPlace, SegmentRecord } from '../cold/segment.ts';
+import type { ColdObject } from '../core/reconcile.ts';
 import type { ColdStore } from '../cold/store.ts';
 import type { Source } from '../jetstream/source.ts';
 import type { TopicSource } from '../jetstream/topics/sweep-source.ts';
 import type { TopicReader } from '../jetstream/topics/replay-log.ts';
-import type { TopicRecord } from '../jetstream/topics/wire.ts';
 
 /** What the worker hands to the durable steps. */
 export interface Deps {
@@ -36,7 +36,11 @@ export interface SweepDeps {
 /** See cold/segment.ts. */
 interface SegmentFormat {
   name(place: SegmentPlace, epoch: number, upload: string): string;
-  encode(place: SegmentPlace, records: readonly TopicRecord[]): Uint8Array;
+  /** null: the name of something else. */
+  parse(name: string): ColdObject | null;
+  encode(place: SegmentPlace, records: readonly SegmentRecord[]): Uint8Array;
+  /** Throws `cold_corrupt`. */
+  decode(place: SegmentPlace, bytes: Uint8Array): Segment;
 }
 
 export interface SinkProvider {

@@ -10,15 +10,20 @@ import { makeDrainBatch } from './drain-batch.ts';
 import { makeDrainDeadLetters } from './drain-dead-letters.ts';
 import { createFaultLog } from './fault-log.ts';
 import { lookAtHours } from './look-at-hours.ts';
+import { makeListTopics } from './list-topics.ts';
+import { makeMergeSegments } from './merge-segments.ts';
 import { createMetrics } from './metrics.ts';
 import { makeNextSweepStep } from './next-sweep-step.ts';
 import { makePlanSweep } from './plan-sweep.ts';
 import { createPrefetch } from './prefetch.ts';
 import { makeProbeTarget } from './probe-target.ts';
 import { makePurgeHot } from './purge-hot.ts';
+import { makeReconcileTopic } from './reconcile-topic.ts';
+import { makeRecordMerge } from './record-merge.ts';
 import { makeRecordSegment } from './record-segment.ts';
 import { makeRehearse } from './rehearse.ts';
 import { makeRemoveDrained } from './remove-drained.ts';
+import { makeRemoveObjects } from './remove-objects.ts';
 import { makeRequestCancel } from './request-cancel.ts';
 import { makeStoreSegment } from './store-segment.ts';
 import { makeWriteReport } from './write-report.ts';
@@ -51,6 +56,11 @@ export function createActivities(plain: Deps, meter: MetricMeter) {
     storeSegment: makeStoreSegment(deps),
     recordSegment: makeRecordSegment(deps),
     purgeHot: makePurgeHot(deps),
+    mergeSegments: makeMergeSegments(deps),
+    recordMerge: makeRecordMerge(deps),
+    removeObjects: makeRemoveObjects(deps),
+    listTopics: makeListTopics(deps),
+    reconcileTopic: makeReconcileTopic(deps),
   };
 }
 

@@ -76,6 +76,11 @@ const endings: Readonly<Record<string, Ending>> = {
   },
   'topic groups': { exits: topic, seeAlso: ['topic consume', 'topic reset'] },
   'topic reset': { exits: { ...topic, rejects: 'the offset is out of range' }, seeAlso: ['topic groups', 'topic bounds'] },
+  'topic reconcile': {
+    exits: { ...topic, failed: 'a topic could not be looked at', rejects: 'something is left that a person must look at' },
+    seeAlso: ['topic sweep', 'schedule create', 'docs/topics.md'],
+  },
+  'topic expire-cold': { exits: topic, seeAlso: ['topic sweep', 'topic bounds', 'docs/topics.md'] },
   'topic bounds': { exits: topic, seeAlso: ['topic read', 'topic describe'] },
   'topic sweep': { exits: topic, seeAlso: ['topic bounds', 'schedule', 'docs/topics.md'] },
   'topic list': { exits: topic, seeAlso: ['topic describe', 'topic create'] },

@@ -33,6 +33,7 @@ export function approve(program: Command, found: Found): void {
 }
 
 interface CreateFlags {
+  readonly reconcile?: true;
   readonly every?: number;
   readonly cron?: string;
   readonly timezone?: string;
@@ -99,10 +100,10 @@ function createSchedule(verb: Command, found: Found): void {
     .command('create')
     .summary('keep a plan as a Schedule')
     .description('Keeps a plan as a Schedule. Plan and target are checked now, and again each time that a run begins.')
-    .usage('NAME PLAN TARGET (--every TIME | --cron LINE) [options]')
+    .usage('NAME (PLAN TARGET | --reconcile) (--every TIME | --cron LINE) [options]')
     .argument('<NAME>', 'name of the Schedule')
-    .argument('<PLAN>', 'plan file; with a window it replays something new each time')
-    .argument('<TARGET>', 'target file, or the name of a target in the targets folder of the worker')
+    .argument('[PLAN]', 'plan file; with a window it replays something new each time')
+    .argument('[TARGET]', 'target file, or the name of a target in the targets folder of the worker')
     .addOption(new Option('--every <time>', 'such as 15m, 24h or 7d').argParser(duration).conflicts('cron'))
     .addOption(new Option('--cron <line>', 'such as "30 3 * * *"').conflicts('every'))
     .option('--timezone <zone>', 'of --cron, such as Europe/Berlin; default UTC')
@@ -114,19 +115,29 @@ function createSchedule(verb: Command, found: Found): void {
     )
     .option('--paused', 'create it paused')
     .option('--pause-on-failure', 'pause it when a run fails')
+    .option('--reconcile', 'instead of a plan: repair all topics each time, as topic reconcile does')
     .option('--note <text>', 'what it is for')
     .addOption(new Option('--dry-run', 'runs only say what they would replay').conflicts('execute'))
     .addOption(new Option('--execute', 'runs write, whatever the plan says').conflicts('dryRun'))
     .option('--json', 'one JSON object')
-    .action((name: string, planFile: string, targetFile: string, flags: CreateFlags) => {
+    .action((name: string, planFile: string | undefined, targetFile: string | undefined, flags: CreateFlags) => {
       const { every, cron } = flags;
       if (every === undefined && cron === undefined) return create.error('error: expected --every TIME or --cron LINE');
+      const isReconcile = flags.reconcile === true;
+      if (isReconcile ? planFile !== undefined : targetFile === undefined)
+        return create.error('error: expected PLAN and TARGET, or --reconcile without them');
       found({
         verb: 'schedule',
         options: {
           action: 'create',
           name,
-          files: { planFile, targetFile, dryRun: flags.dryRun ? true : flags.execute ? false : undefined },
+          files: isReconcile
+            ? null
+            : {
+                planFile: planFile!,
+                targetFile: targetFile!,
+                dryRun: flags.dryRun ? true : flags.execute ? false : undefined,
+              },
           due: every === undefined ? { cron: cron!, timezone: flags.timezone ?? 'UTC' } : { everySeconds: every },
           jitterSeconds: flags.jitter ?? 0,
           catchUpSeconds: flags.catchUp,
@@ -141,6 +152,10 @@ function createSchedule(verb: Command, found: Found): void {
     {
       command: 'replay-stream schedule create orders-nightly plan.json target.json --cron "30 3 * * *" --execute',
       does: 'every night',
+    },
+    {
+      command: 'replay-stream schedule create topics-repair --reconcile --every 1h',
+      does: 'repair of all topics',
     },
     {
       command: 'replay-stream schedule create orders-hourly plan.json warehouse --every 1h --jitter 5m --execute',

@@ -3,11 +3,15 @@ import {
   ScheduleNotFoundError,
   ScheduleOverlapPolicy,
   type Client,
+  type ScheduleOptionsAction,
+  type ScheduleOptionsStartWorkflowAction,
   type ScheduleSummary,
 } from '@temporalio/client';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ReplayState } from '../core/progress.ts';
 import * as messages from '../workflows/messages.ts';
+import type { Workflow } from '@temporalio/common';
+import type { reconcileTopics } from '../workflows/reconcile-topics.ts';
 import type { replayPlan } from '../workflows/replay-plan.ts';
 import { CommandFailure } from './failure.ts';
 import { findReplay } from './replays.ts';
@@ -46,10 +50,39 @@ export interface ScheduleFacts {
 
 /** A run that is due while the last one goes on is left out. Throws CommandFailure when the name is taken. */
 export async function createSchedule(client: Client, checked: CheckedRequest, options: NewSchedule): Promise<void> {
-  const { name, due, jitterSeconds, catchUpSeconds, paused, pauseOnFailure, note } = options;
+  await create<typeof replayPlan>(client, options, {
+    type: 'startWorkflow',
+    workflowType: messages.workflowType,
+    workflowId: messages.replayWorkflowId(checked.plan),
+    taskQueue: messages.taskQueue,
+    workflowTaskTimeout,
+    args: [checked.request],
+    staticSummary: startSummary(checked),
+    staticDetails: startDetails(checked),
+  });
+}
+
+/** The same of the repair of all topics. */
+export async function createReconcileSchedule(client: Client, options: NewSchedule): Promise<void> {
+  await create<typeof reconcileTopics>(client, options, {
+    type: 'startWorkflow',
+    workflowType: messages.reconcileType,
+    workflowId: messages.reconcileWorkflowId(null),
+    taskQueue: messages.taskQueue,
+    workflowTaskTimeout,
+    args: [{ topic: null }],
+    staticSummary: 'repair of topics',
+  });
+}
+
+async function create<W extends Workflow>(
+  client: Client,
+  { name, due, jitterSeconds, catchUpSeconds, paused, pauseOnFailure, note }: NewSchedule,
+  action: ScheduleOptionsAction & ScheduleOptionsStartWorkflowAction<W>,
+): Promise<void> {
   try {
     await timed(client, () =>
-      client.schedule.create<typeof replayPlan>({
+      client.schedule.create({
         scheduleId: name,
         spec: {
           ...('cron' in due
@@ -57,16 +90,7 @@ export async function createSchedule(client: Client, checked: CheckedRequest, op
             : { intervals: [{ every: due.everySeconds * 1_000 }] }),
           ...(jitterSeconds > 0 ? { jitter: jitterSeconds * 1_000 } : {}),
         },
-        action: {
-          type: 'startWorkflow',
-          workflowType: messages.workflowType,
-          workflowId: messages.replayWorkflowId(checked.plan),
-          taskQueue: messages.taskQueue,
-          workflowTaskTimeout,
-          args: [checked.request],
-          staticSummary: startSummary(checked),
-          staticDetails: startDetails(checked),
-        },
+        action,
         policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: catchUpSeconds * 1_000, pauseOnFailure },
         state: { paused, ...(note === null ? {} : { note }) },
       }),
@@ -89,10 +113,12 @@ export async function createSchedule(client: Client, checked: CheckedRequest, op
   }
 }
 
+const listedTypes: readonly (string | undefined)[] = [messages.workflowType, messages.reconcileType];
+
 export async function listSchedules(client: Client): Promise<ScheduleFacts[]> {
   const found: ScheduleFacts[] = [];
   for await (const summary of client.schedule.list()) {
-    if (summary.action?.workflowType === messages.workflowType) found.push(await factsOf(client, summary));
+    if (listedTypes.includes(summary.action?.workflowType)) found.push(await factsOf(client, summary));
   }
   return found.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }

@@ -11,7 +11,7 @@ import {
 } from '../core/topic.ts';
 import type { TopicAction } from './commands/topic.ts';
 import { wholeNumber, withExamples, type Example, type Found } from './verbs.ts';
-import type { ResetTarget } from './topics.ts';
+import type { ColdLimit, ResetTarget } from './topics.ts';
 
 /** The verb `topic` with everything below it. */
 export function topic(program: Command, found: Found): void {
@@ -20,7 +20,7 @@ export function topic(program: Command, found: Found): void {
     .summary('the event stream: create, push, read, consume, commit ...')
     .description(
       'Topics: partitioned, replayable logs on JetStream with consumer groups. Talks to NATS alone (NATS_URL and the other ' +
-        'settings of the nats command), sweep also to Temporal. With --json one object, or one line per group, partition or record. Exit status: 2 for ' +
+        'settings of the nats command), sweep and reconcile also to Temporal. With --json one object, or one line per group, partition or record. Exit status: 2 for ' +
         'wrong usage and unknown topics; 3 when a group was rejected, a commit fenced or out of range, or an offset cannot be ' +
         'read; 1 when a push is uncertain.',
     )
@@ -43,7 +43,22 @@ export function topic(program: Command, found: Found): void {
     },
     found: (name, json, action) => found({ verb: 'topic', options: { name, json: json === true, action } }),
   };
-  for (const define of [create, push, read, consume, commit, groups, reset, bounds, sweep, list, describe, remove])
+  for (const define of [
+    create,
+    push,
+    read,
+    consume,
+    commit,
+    groups,
+    reset,
+    bounds,
+    sweep,
+    reconcile,
+    expireCold,
+    list,
+    describe,
+    remove,
+  ])
     define(verbs);
 }
 
@@ -258,6 +273,37 @@ function sweep({ add, found }: Verbs): void {
     .action((name: string, { json }: Json) => found(name, json, { kind: 'sweep' }));
 }
 
+function reconcile({ add, found }: Verbs): void {
+  add('reconcile', '[NAME] [options]', 'find and repair what crashes and lost objects left behind', {
+    command: 'replay-stream topic reconcile',
+    does: 'all topics; a second time it repairs nothing',
+  })
+    .description(
+      'Compares streams, manifests, objects of the cold store, sweeps and positions of one topic, or of all, and repairs what can be ' +
+        'repaired without losing a record. A worker does it, as a workflow of type reconcileTopics; schedule create --reconcile keeps ' +
+        'it as a Schedule. Exit status: 3 when something is left that a person must look at, 1 when a topic failed.',
+    )
+    .argument('[NAME]', 'name of the topic; default all')
+    .action((name: string | undefined, { json }: Json) => found(name ?? '', json, { kind: 'reconcile' }));
+}
+
+function expireCold({ add, found }: Verbs): void {
+  add('expire-cold', 'NAME --before OFFSET|TIME [options]', 'give up cold history', {
+    command: 'replay-stream topic expire-cold orders --before 2024-05-01T00:00:00Z',
+    does: 'in all partitions',
+  })
+    .description(
+      'Gives up cold segments all of whose records lie before an offset, or are older than a time. Readers see them no more at once; ' +
+        'the next sweeps remove their objects, an hour later at the earliest.',
+    )
+    .argument('<NAME>', 'name of the topic')
+    .requiredOption('--before <limit>', 'an offset, or an RFC 3339 time', coldLimit)
+    .option('--partition <p>', 'only this one', offset)
+    .action((name: string, { before, partition, json }: { before: ColdLimit; partition?: number } & Json) =>
+      found(name, json, { kind: 'expire-cold', before, partition }),
+    );
+}
+
 function list({ add, found }: Verbs): void {
   add('list', '[options]', 'all topics', { command: 'replay-stream topic list', does: 'by name' }).action(({ json }: Json) =>
     found('', json, { kind: 'list' }),
@@ -311,6 +357,13 @@ function resetTarget(text: string): ResetTarget {
   const time = parseTime(text);
   if (time.ok) return { to: 'time', timeNanos: time.nanos };
   throw new InvalidArgumentError(`Expected earliest, latest, an offset, or a time; as a time it ${time.message}`);
+}
+
+function coldLimit(text: string): ColdLimit {
+  if (/^\d{1,15}$/.test(text)) return { offset: Number(text) };
+  const time = parseTime(text);
+  if (time.ok) return { timeNanos: time.nanos };
+  throw new InvalidArgumentError(`Expected an offset or a time; as a time it ${time.message}`);
 }
 
 function sentence(text: string): string {

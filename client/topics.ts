@@ -36,6 +36,7 @@ import { TopicLog, type PushGroup } from '../jetstream/topics/log.ts';
 import type { PartitionBounds } from '../jetstream/topics/partition-stream.ts';
 import type { PushRecord } from '../jetstream/topics/prepare.ts';
 import type { ColdReader, Page } from '../jetstream/topics/read.ts';
+import { expireCold, type ColdExpired, type ColdLimit } from '../jetstream/topics/expire-cold.ts';
 import { deleteManifests } from '../jetstream/topics/manifest-store.ts';
 import { createTopic, deleteTopic, listTopics, openTopic, type OpenedTopic } from '../jetstream/topics/registry.ts';
 import { assertTopicServer } from '../jetstream/topics/server.ts';
@@ -43,6 +44,8 @@ import type { TopicRecord } from '../jetstream/topics/wire.ts';
 
 export { TopicError, type ReplayFault };
 export type {
+  ColdExpired,
+  ColdLimit,
   CommitAnswer,
   ConsumedPage,
   ConsumeRequest,
@@ -90,6 +93,11 @@ export interface TopicHandle {
   read(request: { partition: number; from: number; limit?: number; signal?: AbortSignal }): Promise<Page>;
   bounds(): Promise<PartitionBounds[]>;
   group(name: string): GroupHandle;
+  /**
+   * Gives up cold segments all of whose records lie before an offset, or are older than a time: readers see them no more, and sweeps
+   * remove their objects an hour later.
+   */
+  expireCold(request: { before: ColdLimit; partition?: number | undefined }): Promise<ColdExpired[]>;
   /** Names of the groups that have a position. */
   groups(): Promise<string[]>;
 }
@@ -164,6 +172,13 @@ function handleOf(link: Link, opened: OpenedTopic, hooks: TopicHooks, cold: Cold
     push: (records) => allowed('push', () => log.push(records)),
     read: ({ partition, from, limit = pageDefault, signal }) => allowed('read', () => log.read(partition, from, limit, signal)),
     bounds: () => allowed('describe', () => log.bounds()),
+    expireCold: ({ before, partition }) =>
+      allowed('expire', () =>
+        withFaults(undefined, async () => {
+          const chosen = partition === undefined ? log.partitions : [log.partition(partition)];
+          return await Promise.all(chosen.map((one) => expireCold(link, one, before, Date.now())));
+        }),
+      ),
     groups: () => allowed('groups', () => withFaults(undefined, () => listGroups(link, log.topic))),
     group: (name) => groupHandleOf(new ConsumerGroup(link, log, name, hooks), topic, hooks),
   };

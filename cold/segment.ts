@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ReplayFault } from '../core/errors.ts';
 import type { Span } from '../core/group.ts';
+import type { ColdObject } from '../core/reconcile.ts';
 import { hashVersion } from '../core/partition.ts';
 
 /**
@@ -49,6 +50,13 @@ export function segmentName(place: SegmentPlace, epoch: number, upload: string):
   const padded = (value: number, digits: number) => String(value).padStart(digits, '0');
   const span = `${padded(place.first, 16)}-${padded(place.next - 1, 16)}`;
   return `${place.topic}/${padded(place.partition, 4)}/${span}-${padded(epoch, 8)}-${upload}.jsonl`;
+}
+
+/** null: the name of something else. */
+export function parseSegmentName(name: string): ColdObject | null {
+  const [, first, last, epoch] = /\/(\d{16})-(\d{16})-(\d{8})-\w+\.jsonl$/.exec(name) ?? [];
+  if (first === undefined) return null;
+  return { name, first: Number(first), next: Number(last) + 1, epoch: Number(epoch) };
 }
 
 /** Records are those of the whole span, in order. Throws RangeError otherwise. */

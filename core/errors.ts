@@ -178,6 +178,11 @@ export const faultCatalogue = {
     meaning: 'Where the cold store of a topic is, or how to log in there, is not set in this process.',
     next: 'Set what is named (docs/reference/settings.md) for workers and for those who read topics, and start them again.',
   },
+  cold_missing: {
+    kind: 'stop',
+    meaning: 'The cold store holds not one object of a topic that has cold segments. Nothing was changed.',
+    next: 'Compare REPLAY_COLD_ROOT or REPLAY_COLD_S3 of this worker with the others; if the objects are really gone, topic expire-cold.',
+  },
   cold_full: {
     kind: 'stop',
     meaning: 'The cold store has no space left.',

@@ -6,7 +6,7 @@ import { NativeConnection, Runtime, Worker, type WorkerOptions as TemporalWorker
 import type { Deps } from '../activities/deps.ts';
 import { createActivities } from '../activities/index.ts';
 import { createSegmentReaders } from '../cold/reader.ts';
-import { encodeSegment, segmentName } from '../cold/segment.ts';
+import { decodeSegment, encodeSegment, parseSegmentName, segmentName } from '../cold/segment.ts';
 import { createColdStores } from '../cold/stores.ts';
 import { ReplayFault } from '../core/errors.ts';
 import { stepSecondsBounds } from '../core/metrics.ts';
@@ -113,7 +113,7 @@ export async function runWorker(options: WorkerOptions): Promise<void> {
             sweeps: {
               topics: createTopicSource(openLink(nats, options.nats)),
               cold: stores,
-              segments: { name: segmentName, encode: encodeSegment },
+              segments: { name: segmentName, parse: parseSegmentName, encode: encodeSegment, decode: decodeSegment },
             },
             log,
           }),

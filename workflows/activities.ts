@@ -29,9 +29,17 @@ export const { describeStream, rehearse, closeRun, requestCancel, probeTarget, d
   });
 
 /** Moves records of a topic from hot to cold; each is safe to do twice, also while a lost attempt of it still runs. */
-export const { planSweep, nextSweepStep, storeSegment, recordSegment, purgeHot } = proxyActivities<Activities>({
+export const { planSweep, nextSweepStep, storeSegment, recordSegment, purgeHot, mergeSegments, recordMerge, removeObjects } =
+  proxyActivities<Activities>({
+    ...shortRetries,
+    startToCloseTimeout: '10 minutes',
+    heartbeatTimeout: '5s',
+  });
+
+/** A topic may have many partitions with many objects; a heartbeat tells a lost worker. */
+export const { listTopics, reconcileTopic } = proxyActivities<Activities>({
   ...shortRetries,
-  startToCloseTimeout: '10 minutes',
+  startToCloseTimeout: '1 hour',
   heartbeatTimeout: '5s',
 });
 

@@ -13,6 +13,11 @@ import type { ReplayTarget } from '../core/target.ts';
 export const workflowType = 'replayPlan';
 /** The drain of a spool: takes the same signals, updates and queries. */
 export const drainType = 'drainSpool';
+export const reconcileType = 'reconcileTopics';
+/** Of one topic; null: of all. */
+export function reconcileWorkflowId(topic: string | null): string {
+  return topic === null ? 'reconcile-topics' : `reconcile:${topic}`;
+}
 export const taskQueue = 'durable-replay';
 
 /** Who asked and why; both optional, so that the signals work with no input at all. */

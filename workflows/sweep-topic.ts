@@ -1,5 +1,14 @@
 import type { Swept } from '../core/sweep.ts';
-import { nextSweepStep, planSweep, purgeHot, recordSegment, storeSegment } from './activities.ts';
+import {
+  mergeSegments,
+  nextSweepStep,
+  planSweep,
+  purgeHot,
+  recordMerge,
+  recordSegment,
+  removeObjects,
+  storeSegment,
+} from './activities.ts';
 
 /** Partitions at a time. */
 const partitionsAtOnce = 4;
@@ -22,23 +31,27 @@ export async function sweepTopic(topic: string): Promise<Swept[]> {
   return swept.sort((a, b) => a.partition - b.partition);
 }
 
+/** Until nothing is due any more. */
 async function sweepPartition(topic: string, partition: number): Promise<Swept> {
   const place = { topic, partition };
-  let segments = 0;
-  let records = 0;
+  const swept = { partition, segments: 0, records: 0, merges: 0, removed: 0 };
   for (let steps = 0; steps < stepsMax; steps++) {
     const step = await nextSweepStep(place);
     if (step.kind === 'nothing') break;
-    if (step.kind === 'purge') records += await purgeHot(place, step.before);
-    else {
+    if (step.kind === 'purge') swept.records += await purgeHot(place, step.before);
+    else if (step.kind === 'remove') swept.removed += await removeObjects(place, step.names);
+    else if (step.kind === 'merge') {
+      const stored = await mergeSegments({ ...place, merge: step.merge });
+      // Its sources are not all there: reconciling tells.
+      if (stored === null) break;
+      if (await recordMerge({ ...place, merge: step.merge }, stored)) swept.merges++;
+    } else {
       const flush = { ...place, intent: step.intent };
       const stored = await storeSegment(flush);
-      if (stored !== null) {
-        await recordSegment(flush, stored);
-        segments++;
-      }
-      records += await purgeHot(place, step.intent.next);
+      if (stored !== null && !(await recordSegment(flush, stored))) continue;
+      if (stored !== null) swept.segments++;
+      swept.records += await purgeHot(place, step.intent.next);
     }
   }
-  return { partition, segments, records };
+  return swept;
 }

@@ -4,6 +4,7 @@ import { exitStatus, type ExitStatus } from '../exit.ts';
 import { formatFileProblems, readRequest, type RequestFiles } from '../files.ts';
 import { textTable } from '../render.ts';
 import {
+  createReconcileSchedule,
   createSchedule,
   deleteSchedule,
   listSchedules,
@@ -16,7 +17,7 @@ import {
 import { outJson, type Terminal } from '../terminal.ts';
 
 export type ScheduleOptions = { readonly json: boolean } & (
-  | ({ readonly action: 'create'; readonly files: RequestFiles } & NewSchedule)
+  | ({ readonly action: 'create'; readonly files: RequestFiles | null } & NewSchedule)
   | { readonly action: 'list' }
   | {
       readonly action: 'pause' | 'resume' | 'trigger' | 'delete';
@@ -41,6 +42,7 @@ async function create(
   options: Extract<ScheduleOptions, { readonly action: 'create' }>,
   terminal: Terminal,
 ): Promise<ExitStatus> {
+  if (options.files === null) return await createRepair(options, terminal);
   const reading = await readRequest(options.files, Date.now());
   if (!reading.ok) {
     terminal.err(formatFileProblems(reading.problems));
@@ -57,6 +59,15 @@ async function create(
     terminal.out(
       `Created ${name}${options.paused ? ', paused' : ''}\n  look: replay-stream schedule list\n  run it now: replay-stream schedule trigger ${name}`,
     );
+  return exitStatus('done');
+}
+
+/** Of all topics. */
+async function createRepair(options: NewSchedule & { readonly json: boolean }, terminal: Terminal): Promise<ExitStatus> {
+  await withTemporal((client) => createReconcileSchedule(client, options));
+  const { name } = options;
+  if (options.json) outJson(terminal, { name, reconcile: true });
+  else terminal.out(`Created ${name}${options.paused ? ', paused' : ''}: repairs all topics each time`);
   return exitStatus('done');
 }
 

@@ -3,15 +3,15 @@ import type { TopicOptions as TopicCreation } from '../../core/topic.ts';
 import type { ExitStatus } from '../exit.ts';
 import { CommandFailure } from '../failure.ts';
 import type { Terminal } from '../terminal.ts';
-import { connectTopics, type LeaseOptions, type ResetTarget, type Topics } from '../topics.ts';
+import { connectTopics, type ColdLimit, type LeaseOptions, type ResetTarget, type Topics } from '../topics.ts';
 import { errorJson, errorText, exitOf } from './topic/errors.ts';
 import { commitOffset, consumePage, resetGroup, showGroups } from './topic/groups.ts';
-import { createTopic, deleteTopic, describeTopic, listTopics, showBounds } from './topic/manage.ts';
+import { createTopic, deleteTopic, describeTopic, expireCold, listTopics, showBounds } from './topic/manage.ts';
 import { pushLines } from './topic/push.ts';
 import { readRecords } from './topic/read.ts';
 
 export interface TopicOptions {
-  /** Empty for `list`. */
+  /** Empty for `list`, and for `reconcile` of all. */
   readonly name: string;
   readonly json: boolean;
   readonly action: TopicAction;
@@ -30,7 +30,8 @@ export type TopicAction =
       readonly handle: string | undefined;
     }
   | { readonly kind: 'reset'; readonly group: string; readonly target: ResetTarget; readonly partition: number | undefined }
-  | { readonly kind: 'groups' | 'bounds' | 'list' | 'describe' | 'delete' | 'sweep' };
+  | { readonly kind: 'expire-cold'; readonly before: ColdLimit; readonly partition: number | undefined }
+  | { readonly kind: 'groups' | 'bounds' | 'list' | 'describe' | 'delete' | 'sweep' | 'reconcile' };
 
 export interface ConsumeAction {
   readonly kind: 'consume';
@@ -89,6 +90,10 @@ async function run(command: TopicCommand, action: TopicAction): Promise<ExitStat
       return await describeTopic(command);
     case 'delete':
       return await deleteTopic(command);
+    case 'expire-cold':
+      return await expireCold(command, action);
+    case 'reconcile':
+      return await (await import('./topic/reconcile.ts')).reconcileNow(command);
     case 'sweep':
       return await (await import('./topic/sweep.ts')).sweepNow(command);
   }

@@ -95,6 +95,12 @@ export async function listGroups(link: Link, topic: Topic): Promise<string[]> {
   return [...new Set([...entries.keys()].map((key) => decodeName(key.split('.')[2]!)))].sort();
 }
 
+/** Names of the groups that have a position in one partition. */
+export async function listGroupsOf(link: Link, topic: Topic, partition: number): Promise<string[]> {
+  const entries = await listEntries(link, bucket, `${topic.id}.${partition}.`);
+  return [...entries.keys()].map((key) => decodeName(key.split('.')[2]!)).sort();
+}
+
 /** The positions of one group, or of all of a topic. They may be in the middle of a change: nobody holds them here. */
 export async function deleteGroups(link: Link, topic: Topic, group: string | null): Promise<void> {
   const filter = `$KV.${bucket}.${topic.id}.*.${group === null ? '*' : encodeName(group)}`;

@@ -2,7 +2,7 @@ import type { CommitResult } from '../../core/group.ts';
 
 /** What a caller wants to do, for the authorisation hook. */
 export interface TopicAccess {
-  readonly action: 'create' | 'delete' | 'describe' | 'push' | 'read' | 'consume' | 'commit' | 'reset' | 'groups';
+  readonly action: 'create' | 'delete' | 'describe' | 'push' | 'read' | 'consume' | 'commit' | 'reset' | 'groups' | 'expire';
   readonly topic: string;
   readonly group?: string;
 }

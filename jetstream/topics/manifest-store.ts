@@ -58,7 +58,7 @@ function keyOf({ id }: Topic, partition: number): string {
 
 function parse({ value }: Entry): Manifest {
   if (value === null) return newManifest;
-  const { format, ...manifest } = JSON.parse(value) as Manifest & { format: number };
-  if (format === 1) return manifest;
+  const { format, ...manifest } = JSON.parse(value) as Partial<Manifest> & { format: number };
+  if (format === 1) return { ...newManifest, ...manifest };
   throw new TopicError('topic_broken', 'its manifest was made by another version of this program');
 }

@@ -1,15 +1,16 @@
 import { ReplayFault } from '../../core/errors.ts';
 import type { Span } from '../../core/group.ts';
-import { claim, coldEnd, isRecorded, keepFrom, record, segmentsMax, type Intent } from '../../core/manifest.ts';
-import type { StoredSegment, SweepStep } from '../../core/sweep.ts';
+import { coldThrough, isRecorded, keepFrom, record, type Intent, type Manifest, type NameOf } from '../../core/manifest.ts';
+import { decideSweep, type StoredSegment, type SweepStep } from '../../core/sweep.ts';
 import { TopicError } from '../../core/topic-errors.ts';
 import { callApi } from '../api.ts';
 import { faultOfApi } from '../faults.ts';
 import { withFaults, type Link } from '../link.ts';
-import { changeManifest, readManifest } from './manifest-store.ts';
+import { mendCursors } from './mend-cursors.ts';
+import { changeManifest, readManifest, type ManifestChange } from './manifest-store.ts';
 import { readBounds, type Partition, type PartitionBounds } from './partition-stream.ts';
 import { hotOffsetAt, readHotPage } from './read.ts';
-import { openTopic, type OpenedTopic } from './registry.ts';
+import { listTopics, openTopic, type OpenedTopic } from './registry.ts';
 import { assertTopicServer } from './server.ts';
 import type { TopicRecord } from './wire.ts';
 
@@ -23,13 +24,21 @@ export interface TopicSource {
   /** Throws `topic_missing`. */
   open(name: string): Promise<OpenedTopic>;
   /** What to do next in a partition; claims the range of a flush. `nowMs`: milliseconds since the epoch. */
-  next(partition: Partition, nowMs: number, nameOf: (span: Span, epoch: number) => string): Promise<SweepStep>;
+  next(partition: Partition, nowMs: number, nameOf: NameOf): Promise<SweepStep>;
+  bounds(partition: Partition): Promise<PartitionBounds>;
+  manifest(partition: Partition): Promise<Manifest>;
+  /** Decides on the manifest as it is then, as often as somebody else comes in between. Throws `group_contended`. */
+  change<T>(partition: Partition, decide: (manifest: Manifest) => ManifestChange<T>): Promise<T>;
+  /** Names of all topics. */
+  list(): Promise<readonly string[]>;
+  /** Positions beyond the end of the log are set to it, with an audit line. Resolves to their number. */
+  mendCursors(partition: Partition, nowMs: number): Promise<number>;
   /** Whether this flush has become a segment. */
   isRecorded(partition: Partition, intent: Intent): Promise<boolean>;
   /** All hot records of the span. */
   readHot(partition: Partition, span: Span, signal: AbortSignal): Promise<readonly TopicRecord[]>;
-  /** The intent becomes a segment. Throws ReplayFault when the claim is another's by now. */
-  record(partition: Partition, intent: Intent, stored: StoredSegment): Promise<void>;
+  /** The intent becomes a segment. False: the claim is gone by now, and so is nothing hot. */
+  record(partition: Partition, intent: Intent, stored: StoredSegment): Promise<boolean>;
   /** Removes hot records before the offset: of a topic with a cold store only those that are cold. Resolves to their number. */
   purge(partition: Partition, before: number): Promise<number>;
 }
@@ -43,6 +52,11 @@ export function createTopicSource(link: Link): TopicSource {
         return openTopic(link, name);
       }),
     next: (partition, nowMs, nameOf) => asked(() => nextStep(link, partition, nowMs, nameOf)),
+    bounds: (partition) => asked(() => readBounds(link, partition)),
+    manifest: ({ topic, partition }) => asked(() => readManifest(link, topic, partition)),
+    change: ({ topic, partition }, decide) => asked(() => changeManifest(link, topic, partition, decide)),
+    list: () => asked(async () => (await listTopics(link)).map(({ name }) => name)),
+    mendCursors: (partition, nowMs) => asked(() => mendCursors(link, partition, nowMs)),
     isRecorded: ({ topic, partition }, intent) =>
       asked(async () => isRecorded(await readManifest(link, topic, partition), intent)),
     readHot: (partition, span, signal) => withFaults(signal, () => readSpan(link, partition, span, signal)),
@@ -51,32 +65,25 @@ export function createTopicSource(link: Link): TopicSource {
   };
 }
 
-async function nextStep(
-  link: Link,
-  partition: Partition,
-  nowMs: number,
-  nameOf: (span: Span, epoch: number) => string,
-): Promise<SweepStep> {
+async function nextStep(link: Link, partition: Partition, nowMs: number, nameOf: NameOf): Promise<SweepStep> {
   const bounds = await readBounds(link, partition);
   const before = await firstToKeep(link, partition, bounds, nowMs);
   const { topic } = partition;
   if (topic.cold === null) return before > bounds.hot ? { kind: 'purge', before } : { kind: 'nothing' };
   const recordBytes = Math.max(1, bounds.bytes / Math.max(1, bounds.next - bounds.hot));
   const recordsMax = Math.min(segmentRecordsMax, Math.max(1, Math.floor(segmentBytes / recordBytes)));
-  return await changeManifest<SweepStep>(link, topic, partition.partition, (manifest) => {
-    // A purge that a crash prevented comes before the next flush.
-    const cold = coldEnd(manifest);
-    if (manifest.intent === null && cold !== null && cold > bounds.hot) return same({ kind: 'purge', before: cold });
-    if (manifest.segments.length >= segmentsMax) throw new ReplayFault('cold_full', 'the manifest of a partition is full');
-    const claimed = claim(manifest, { hot: bounds.hot, before, recordsMax, nameOf });
-    if (claimed.kind === 'nothing') return same({ kind: 'nothing' });
-    const answer: SweepStep = { kind: 'flush', intent: claimed.intent };
-    return { manifest: claimed.kind === 'claimed' ? claimed.manifest : null, answer };
-  });
-}
-
-function same(answer: SweepStep): { readonly manifest: null; readonly answer: SweepStep } {
-  return { manifest: null, answer };
+  const { hot, next } = bounds;
+  const facts = {
+    hot,
+    next,
+    before,
+    recordsMax,
+    nowMs,
+    nameOf,
+    mergeRecordsMax: segmentRecordsMax,
+    mergeBytesMax: segmentBytes,
+  };
+  return await changeManifest(link, topic, partition.partition, (manifest) => decideSweep(manifest, facts));
 }
 
 /** Records that are strictly older than the age, too many, or too large together may go. */
@@ -116,11 +123,10 @@ async function recordSegment(
   { topic, partition }: Partition,
   intent: Intent,
   stored: StoredSegment,
-): Promise<void> {
-  await changeManifest(link, topic, partition, (manifest) => {
+): Promise<boolean> {
+  return await changeManifest(link, topic, partition, (manifest) => {
     const after = record(manifest, intent, stored);
-    if (after === null && !isRecorded(manifest, intent)) throw new ReplayFault('unexpected', 'the claim of this flush is gone');
-    return { manifest: after, answer: null };
+    return { manifest: after, answer: after !== null || isRecorded(manifest, intent) };
   });
 }
 
@@ -130,8 +136,8 @@ async function purge(link: Link, partition: Partition, before: number): Promise<
   if (before <= bounds.hot) return 0;
   if (before > bounds.next) throw new TopicError('out_of_range', 'a purge beyond the end of the log');
   if (topic.cold !== null) {
-    const cold = coldEnd(await readManifest(link, topic, partition.partition));
-    if (cold === null || before > cold) throw new ReplayFault('unexpected', 'a purge of what is not cold');
+    const manifest = await readManifest(link, topic, partition.partition);
+    if (before > coldThrough(manifest, bounds.hot)) throw new ReplayFault('unexpected', 'a purge of what is not cold');
   }
   // Everything below this sequence. It is 2 at least: older servers took 1 for everything.
   const answer = await callApi<{ purged: number }>(link, `STREAM.PURGE.${stream}`, { seq: before + 1 });

@@ -2,7 +2,7 @@ import { counted, groupDigits } from '../../../core/problems.ts';
 import type { TopicOptions } from '../../../core/topic.ts';
 import { exitStatus, type ExitStatus } from '../../exit.ts';
 import { textTable } from '../../render.ts';
-import type { PartitionBounds, Topic } from '../../topics.ts';
+import type { ColdLimit, PartitionBounds, Topic } from '../../topics.ts';
 import type { TopicCommand } from '../topic.ts';
 
 export async function createTopic({ topics, name, json, terminal }: TopicCommand, options: TopicOptions): Promise<ExitStatus> {
@@ -74,6 +74,20 @@ export async function describeTopic({ topics, name, json, terminal }: TopicComma
       ],
     ),
   );
+  return exitStatus('done');
+}
+
+/** Of what is cold only, and segment by segment. */
+export async function expireCold(
+  { topics, name, json, terminal }: TopicCommand,
+  { before, partition }: { readonly before: ColdLimit; readonly partition: number | undefined },
+): Promise<ExitStatus> {
+  const expired = await (await topics.open(name)).expireCold({ before, partition });
+  if (json) for (const one of expired) terminal.out(JSON.stringify(one));
+  else {
+    const rows = expired.map((one) => [one.partition, one.segments, one.records, one.oldest].map(String));
+    terminal.out(textTable(['PARTITION', 'SEGMENTS', 'RECORDS', 'OLDEST'], rows));
+  }
   return exitStatus('done');
 }
 

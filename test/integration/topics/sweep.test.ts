@@ -80,6 +80,7 @@ async function fixture(
           await store(step.intent);
           await record(step.intent);
         }
+        if (step.kind !== 'flush' && step.kind !== 'purge') throw new Error(step.kind);
         gone += await purge(step.kind === 'flush' ? step.intent.next : step.before);
       }
       return gone;

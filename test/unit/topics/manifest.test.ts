@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import {
   claim,
-  coldEnd,
+  coldThrough,
+  expireBefore,
   findSegment,
-  forgetBefore,
   isRecorded,
   keepFrom,
   newManifest,
@@ -16,17 +16,17 @@ const stored = { bytes: 10, lastTime: '2026-05-01T10:00:00.000000000Z' };
 const nameOf = ({ first, next }: { first: number; next: number }, epoch: number) => `${first}-${next}-${epoch}`;
 
 function flushed(manifest: Manifest, hot: number, before: number): Manifest {
-  const claimed = claim(manifest, { hot, before, recordsMax: 100, nameOf });
+  const claimed = claim(manifest, { hot, before, recordsMax: 100, nowMs: 7, nameOf });
   if (claimed.kind !== 'claimed') throw new Error(claimed.kind);
   return record(claimed.manifest, claimed.intent, stored)!;
 }
 
 describe('flush', () => {
   test('claims once: more that became due meanwhile waits for the next one', () => {
-    const first = claim(newManifest, { hot: 0, before: 5, recordsMax: 100, nameOf });
+    const first = claim(newManifest, { hot: 0, before: 5, recordsMax: 100, nowMs: 7, nameOf });
     expect(first).toMatchObject({ kind: 'claimed', intent: { first: 0, next: 5, name: '0-5-1' } });
     const manifest = (first as { manifest: Manifest }).manifest;
-    expect(claim(manifest, { hot: 0, before: 45, recordsMax: 100, nameOf })).toEqual({
+    expect(claim(manifest, { hot: 0, before: 45, recordsMax: 100, nowMs: 7, nameOf })).toEqual({
       kind: 'resumed',
       intent: manifest.intent,
     });
@@ -38,23 +38,27 @@ describe('flush', () => {
 
   test('what is cold and not yet purged is not claimed again', () => {
     const manifest = flushed(newManifest, 0, 5);
-    expect(claim(manifest, { hot: 0, before: 5, recordsMax: 100, nameOf }).kind).toBe('nothing');
-    expect(claim(manifest, { hot: 0, before: 7, recordsMax: 100, nameOf })).toMatchObject({ intent: { first: 5, next: 7 } });
-    expect(coldEnd(manifest)).toBe(5);
+    expect(claim(manifest, { hot: 0, before: 5, recordsMax: 100, nowMs: 7, nameOf }).kind).toBe('nothing');
+    expect(claim(manifest, { hot: 0, before: 7, recordsMax: 100, nowMs: 7, nameOf })).toMatchObject({
+      intent: { first: 5, next: 7 },
+    });
+    expect(coldThrough(manifest, 0)).toBe(5);
   });
 
   test('in pieces', () => {
-    expect(claim(newManifest, { hot: 3, before: 50, recordsMax: 10, nameOf })).toMatchObject({
+    expect(claim(newManifest, { hot: 3, before: 50, recordsMax: 10, nowMs: 7, nameOf })).toMatchObject({
       intent: { first: 3, next: 13 },
     });
   });
 
   test('a late execution of another claim changes nothing', () => {
-    const { manifest, intent } = claim(newManifest, { hot: 0, before: 5, recordsMax: 9, nameOf }) as Extract<
+    const { manifest, intent } = claim(newManifest, { hot: 0, before: 5, recordsMax: 9, nowMs: 7, nameOf }) as Extract<
       Claimed,
       { kind: 'claimed' }
     >;
-    expect(record({ ...manifest, intent: { first: 0, next: 9, name: 'other', epoch: 2 } }, intent, stored)).toBeNull();
+    expect(
+      record({ ...manifest, intent: { first: 0, next: 9, name: 'other', epoch: 2, claimedAtMs: 7 } }, intent, stored),
+    ).toBeNull();
   });
 });
 
@@ -68,10 +72,14 @@ test('segments by offset, with the next readable one after a hole', () => {
 
 test('a segment that reaches beyond the offset is not forgotten', () => {
   const manifest: Manifest = { ...newManifest, segments: [segment(0, 10), segment(10, 20)] };
-  expect(forgetBefore(manifest, 10).forgotten).toMatchObject([{ first: 0 }]);
-  expect(forgetBefore(manifest, 9).forgotten).toEqual([]);
-  expect(forgetBefore(manifest, 15).manifest.segments).toMatchObject([{ first: 10 }]);
-  expect(forgetBefore(manifest, 20).manifest.segments).toEqual([]);
+  expect(expireBefore(manifest, 10, 5).expired).toMatchObject([{ first: 0 }]);
+  expect(expireBefore(manifest, 9, 5).expired).toEqual([]);
+  expect(expireBefore(manifest, 15, 5).manifest).toMatchObject({
+    segments: [{ first: 10 }],
+    floor: 10,
+    leaving: [{ name: '0', removeAtMs: 5 }],
+  });
+  expect(expireBefore(manifest, 20, 5).manifest.segments).toEqual([]);
 });
 
 describe('what stays hot', () => {
