@@ -178,7 +178,17 @@ describe('replay-stream schedule', () => {
     });
     const taken = await command(['schedule', 'create', one.name, one.plan, one.target, '--cron', '0 3 * * *']);
     expect(taken).toMatchObject({ status: 2 });
-    const nowhere = ['schedule', 'create', `${one.name}-2`, one.plan, one.target, '--cron', '0 3 * * *', '--timezone', 'Mars/X'];
+    const nowhere = [
+      'schedule',
+      'create',
+      `${one.name}-2`,
+      one.plan,
+      one.target,
+      '--cron',
+      '0 3 * * *',
+      '--timezone',
+      'Mars/X',
+    ];
     const untimely = await command(nowhere);
     expect(untimely).toMatchObject({ status: 2 });
     expect(untimely.stderr).toContain('Temporal cannot read when it is due: unknown time zone Mars/X');
