@@ -178,6 +178,20 @@ describe('replay-stream schedule', () => {
     });
     const taken = await command(['schedule', 'create', one.name, one.plan, one.target, '--cron', '0 3 * * *']);
     expect(taken).toMatchObject({ status: 2 });
+    const nowhere = [
+      'schedule',
+      'create',
+      `${one.name}-2`,
+      one.plan,
+      one.target,
+      '--cron',
+      '0 3 * * *',
+      '--timezone',
+      'Mars/X',
+    ];
+    const untimely = await command(nowhere);
+    expect(untimely).toMatchObject({ status: 2 });
+    expect(untimely.stderr).toContain('Temporal cannot read when it is due: unknown time zone Mars/X');
     expect(await command(['schedule', 'pause', one.name, '--reason', 'holidays'])).toMatchObject({ status: 0 });
     expect((await handle.describe()).state).toMatchObject({ paused: true, note: 'holidays' });
     await resumeSchedule(client, one.name, null);
