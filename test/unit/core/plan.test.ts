@@ -289,7 +289,7 @@ test.each([
   const parsed = parsePlanBytes(new TextEncoder().encode(text));
   expect(parsed.ok).toBe(false);
   expect(parsed.ok ? 0 : formatProblems(parsed.problems).length).toBeLessThan(64 * 1024);
-  expect(performance.now() - started).toBeLessThan(10_000);
+  expect(performance.now() - started).toBeLessThan(60_000);
 });
 
 describe('of a topic', () => {
