@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { decodeRuns, encodeRuns } from '../../core/receipt.ts';
 import type { ReplayRecord } from '../../core/record.ts';
@@ -52,16 +53,23 @@ export interface EncodedPack {
   readonly head: PackHead;
 }
 
+/** Records worked on before others of this process have a turn: beside the spool, a fan-out waits for answers of a database. */
+export const TURN_RECORDS = 250;
+
 /** Records of one stream and incarnation stand together, their sequences rising. */
-export function encodePack(given: readonly Entry[], priority: number, cipher: PackCipher | null): EncodedPack {
+export async function encodePack(given: readonly Entry[], priority: number, cipher: PackCipher | null): Promise<EncodedPack> {
   const groups = groupsOf(given);
-  const entries = groups.flat().map(({ record, meta }, index) => {
+  const entries: Buffer[] = [];
+  for (const { record, meta } of groups.flat()) {
     const length = Buffer.alloc(META_BYTES);
     length.writeUInt32BE(meta.length);
     const plain = [length, meta, record.payload];
     // One piece: each call of a cipher costs more than the copy.
-    return cipher === null ? withCrc(plain) : cipher.seal(index, identityOf(record, priority), Buffer.concat(plain));
-  });
+    entries.push(
+      cipher === null ? withCrc(plain) : cipher.seal(entries.length, identityOf(record, priority), Buffer.concat(plain)),
+    );
+    if (entries.length % TURN_RECORDS === 0) await setImmediate();
+  }
   const head: PackHead = {
     priority,
     key: cipher?.note ?? null,

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { ReplayFault } from '../../core/errors.ts';
 import type { Outcome, ReplayRecord } from '../../core/record.ts';
 import { asFault } from '../disk/faults.ts';
@@ -9,7 +9,7 @@ import type { SpoolConfig } from './config.ts';
 import { makeFolders, sweepLeftovers } from './folders.ts';
 import { newPackCipher, readKeys } from './keys.ts';
 import type { Keys } from './keys.ts';
-import { encodePack, entryOf } from './pack.ts';
+import { encodePack, entryOf, TURN_RECORDS } from './pack.ts';
 import type { Entry } from './pack.ts';
 import { priorityOf } from './priority.ts';
 import { probeContent } from './probe.ts';
@@ -100,7 +100,7 @@ class SpoolSink implements Sink {
     let isFresh = false;
     for (let attempt = 0; attempt < BEHIND_ATTEMPTS_MAX; attempt++) {
       signal.throwIfAborted();
-      const sorted = this.#sortOut(store, batch, written);
+      const sorted = await this.#sortOut(store, batch, written);
       // What seems to be there, or to leave no room, may have been drained meanwhile.
       if (!isFresh && (sorted.seemsKnown || sorted.left > 0)) {
         await store.refresh();
@@ -118,12 +118,13 @@ class SpoolSink implements Sink {
     throw new ReplayFault('sink_busy', 'other writers keep the spool busy');
   }
 
-  #sortOut(store: SpoolStore, batch: readonly ReplayRecord[], written: ReadonlySet<ReplayRecord>): Sorted {
+  async #sortOut(store: SpoolStore, batch: readonly ReplayRecord[], written: ReadonlySet<ReplayRecord>): Promise<Sorted> {
     const { max_records: recordsMax, max_bytes: bytesMax } = this.#config;
     const outcomes = new Map<ReplayRecord, Outcome>();
     const fitting: Entry[] = [];
     let [records, bytes, left, seemsKnown] = [store.records, store.bytes, 0, false];
-    for (const record of batch) {
+    for (const [i, record] of batch.entries()) {
+      if ((i + 1) % TURN_RECORDS === 0) await setImmediate();
       if (written.has(record)) continue;
       const { stream, incarnation, sequence } = record;
       if (store.has({ stream, incarnation, sequence: Number(sequence) })) {
@@ -147,7 +148,7 @@ class SpoolSink implements Sink {
   async #commit(store: SpoolStore, entries: readonly Entry[], written: Set<ReplayRecord>): Promise<boolean> {
     for (const [priority, some] of byPriority(entries, this.#config)) {
       const cipher = this.#keys == null ? null : newPackCipher(this.#keys);
-      if ((await store.commit(encodePack(some, priority, cipher))) === 'behind') return false;
+      if ((await store.commit(await encodePack(some, priority, cipher))) === 'behind') return false;
       for (const { record } of some) written.add(record);
     }
     return true;
