@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { play } from './schedule.ts';
 
@@ -39,7 +40,11 @@ test.each(pinned)('seed $seed: $name', async ({ seed }) => {
 
 test(`${schedules} seeded schedules`, { timeout: 3_600_000 }, async () => {
   const offset = Number(process.env['REPLAY_TEST_SEED'] ?? 0);
-  for (let seed = offset; seed < offset + schedules; seed++) await expectAccounted(seed);
+  for (let seed = offset; seed < offset + schedules; seed++) {
+    await expectAccounted(seed);
+    // Without a turn of the event loop no timer fires, and each holds a world: 100,000 of them do not fit into memory.
+    if (seed % 20 === 0) await setImmediate();
+  }
 });
 
 test('the same seed tells the same story', async () => {
