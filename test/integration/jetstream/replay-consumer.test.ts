@@ -21,6 +21,7 @@ describe('the durable', () => {
       pending: 16,
       ackPending: 0,
       altered: [],
+      startSequence: 5,
     });
     await source.pull(pullRequest(spec, { maxRecords: 10 }), never);
     expect(await source.readConsumer(spec.stream, spec.durable)).toMatchObject({ ackPending: 10, delivered: { consumer: 10 } });
