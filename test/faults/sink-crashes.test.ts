@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Report } from '../../core/report.ts';
+import { headerBlock, madeId } from '../../sinks/jetstream/format.ts';
+import { makeRecord } from '../contract/records.ts';
 import { expectAccounted, expectNoEarlyAck, fillWithBad, recordBytesMax } from '../support/accounts.ts';
 import { crashPoints, type CrashPoint } from '../support/crash-points.ts';
 import { newPlace, openBench, startLocalWorker, startRun, type Bench } from '../support/fault-bench.ts';
@@ -11,8 +14,8 @@ import { addStream } from '../support/streams.ts';
 import { startVictim } from '../support/victim.ts';
 
 /**
- * The crash matrix with a table as the destination: of a real MySQL, and of Oracle over the wire ladder unless
- * REPLAY_TEST_ORACLE_URL names a real one. The short run has the points at which the destination matters.
+ * The crash matrix with other destinations than files: another stream, a table of a real MySQL, and one of Oracle over the wire
+ * ladder unless REPLAY_TEST_ORACLE_URL names a real one. The short run has the points at which the destination matters.
  */
 const long = process.env['REPLAY_TEST_LONG'] === '1';
 const points: readonly CrashPoint[] = long
@@ -30,11 +33,12 @@ const columns = {
   body: { field: 'payload' },
 };
 
-/** An empty table `orders` of a user of its own. */
+/** An empty place of its own. */
 interface Destination {
   readonly sink: Readonly<Record<string, unknown>>;
-  readonly password: string;
-  /** Sequences of the rows, ascending. */
+  /** Only a database has one. */
+  readonly password?: string;
+  /** Sequences of the records that are there, ascending. */
   sequences(): Promise<number[]>;
   drop(): Promise<void>;
 }
@@ -47,7 +51,7 @@ async function addMysql(): Promise<Destination> {
      body VARCHAR(${recordBytesMax}) CHARACTER SET utf8mb4, PRIMARY KEY (stream, incarnation, seq))`,
   );
   return {
-    sink: { type: 'mysql', ...database.place },
+    sink: { type: 'mysql', ...database.place, table: 'orders', columns },
     password: database.password,
     sequences: async () => (await database.query('SELECT seq FROM orders ORDER BY seq')).map(({ seq }) => Number(seq)),
     drop: () => database.drop(),
@@ -61,10 +65,32 @@ async function addOracle(): Promise<Destination> {
     `CREATE TABLE ORDERS (STREAM VARCHAR2(255 CHAR), INCARNATION VARCHAR2(40), SEQ NUMBER(20), BODY VARCHAR2(${recordBytesMax} CHAR), PRIMARY KEY (STREAM, INCARNATION, SEQ))`,
   );
   return {
-    sink: { type: 'oracle', ...user.place },
+    sink: { type: 'oracle', ...user.place, table: 'orders', columns },
     password: user.password,
     sequences: async () => (await user.query('SELECT SEQ FROM ORDERS ORDER BY SEQ')).map(({ SEQ: seq }) => Number(seq)),
     drop: () => user.drop(),
+  };
+}
+
+/** The stream itself refuses a message that is too long, its headers included. */
+async function addJetStream(): Promise<Destination> {
+  const name = uniqueName('COPY');
+  const like = makeRecord(100, { stream: uniqueName('S'), subject: `${uniqueName('s')}.a`, headers: new Map() });
+  const headers = headerBlock(like, madeId(like), { stream: name, plan: uniqueName('d'), run: randomUUID() });
+  const max_msg_size = headers.length + recordBytesMax / 2;
+  await bench.manager.streams.add({ name, subjects: [`${name}.>`], allow_direct: true, max_msg_size });
+  return {
+    sink: { type: 'jetstream', stream: name, subject_prefix: name },
+    async sequences() {
+      const { state } = await bench.manager.streams.info(name);
+      const found: number[] = [];
+      for (let seq = state.first_seq; seq <= state.last_seq && state.messages > 0; seq++) {
+        const { header } = await bench.manager.streams.getMessage(name, { seq });
+        found.push(Number(header.get('Replay-Source-Sequence')));
+      }
+      return found.toSorted((a, b) => a - b);
+    },
+    drop: async () => void (await bench.manager.streams.delete(name)),
   };
 }
 
@@ -74,6 +100,7 @@ beforeAll(async () => {
 }, 180_000);
 
 describe.each([
+  { name: 'JetStream', without: false, server: async () => undefined, add: addJetStream },
   { name: 'MySQL', without: withoutMysql, server: testMysql, add: addMysql },
   { name: 'Oracle', without: withoutOracle, server: testOracle, add: addOracle },
 ])('a worker lost while it writes into $name', ({ without, server, add }) => {
@@ -102,9 +129,8 @@ async function expectSurvives(
   const links = point === 'first_step_after_continue_as_new';
   const [records, batch] = links ? [120, 2] : [60, 10];
   const content = await fillWithBad(bench.nats, stream, records);
-  const secret = uniqueName('REPLAY_SECRET').replaceAll('-', '_').toUpperCase();
-  process.env[secret] = destination.password;
-  const sink = { ...destination.sink, password: { env: secret }, table: 'orders', columns };
+  const { password } = destination;
+  const sink = password === undefined ? destination.sink : { ...destination.sink, password: { env: addSecret(password) } };
   const plan = { batch_size: batch, end_sequence: records, report_file: `${stream.name}.json`, ...oneBatchAStep };
   const request = requestInto(sink, stream, plan);
   const durable = request.plan.replay['durable_consumer'] as string;
@@ -124,7 +150,14 @@ async function expectSurvives(
   const report = await run.result();
   await heir.stop();
   await expectAccounted(bench.manager, stream, { content, directory, report, first: firstOf(report) });
-  expect(victim.log()).not.toContain(destination.password);
+  if (password !== undefined) expect(victim.log()).not.toContain(password);
+}
+
+/** Name of the variable of the workers that holds it. */
+function addSecret(value: string): string {
+  const name = uniqueName('REPLAY_SECRET').replaceAll('-', '_').toUpperCase();
+  process.env[name] = value;
+  return name;
 }
 
 function crashAt(point: CrashPoint) {
