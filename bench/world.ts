@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import { connect } from 'nats';
+import { connect, type NatsConnection } from 'nats';
 import type { Report } from '../core/report.ts';
 import { startServers } from '../scripts/servers/servers.ts';
 import { publishAll, repeat } from '../test/support/streams.ts';
@@ -15,6 +15,7 @@ const bodyBytes = 300;
 export interface World {
   readonly stream: string;
   readonly messages: number;
+  readonly nats: NatsConnection;
   /** Below it, relative directories of targets. */
   readonly dataRoot: string;
   /** Runs a workflow to its end. Messages a second, its start and its report included; its report. */
@@ -69,6 +70,7 @@ export async function openWorld(messages: number, secrets: Readonly<Record<strin
   return {
     stream,
     messages,
+    nats,
     dataRoot,
     run,
     async replayInto(sink, plan = {}) {
@@ -98,7 +100,7 @@ export async function openWorld(messages: number, secrets: Readonly<Record<strin
 }
 
 /** JSON of 300 bytes. */
-function bodyOf(id: number): string {
+export function bodyOf(id: number): string {
   const head = `{"id":${id},"customer":"customer ${id % 1_000}","total":${id % 997}.50,"lines":[{"sku":"a-1","n":2},{"sku":"b-2","n":1}],"note":"`;
   return `${head}${'x'.repeat(bodyBytes - head.length - 2)}"}`;
 }
