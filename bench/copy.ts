@@ -5,8 +5,9 @@
  *   npx tsx bench/copy.ts [messages=100000] [rounds=3]
  */
 import { publishAll, repeat } from '../test/support/streams.ts';
+import { bodyOf } from './body.ts';
 import { median } from './plot.ts';
-import { bodyOf, openWorld, perSecond, print } from './world.ts';
+import { openWorld, perSecond, print } from './world.ts';
 
 const messages = Number(process.argv[2] ?? 100_000);
 const rounds = Number(process.argv[3] ?? 3);

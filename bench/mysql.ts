@@ -13,13 +13,13 @@ import type { Report } from '../core/report.ts';
 import { startMysql } from '../scripts/servers/mysql.ts';
 import { startServers } from '../scripts/servers/servers.ts';
 import { publishAll, repeat } from '../test/support/streams.ts';
+import { bodyOf } from './body.ts';
 import { startBuiltWorker } from './built-worker.ts';
 import { median } from './plot.ts';
 
 const messages = Number(process.argv[2] ?? 100_000);
 const rounds = Number(process.argv[3] ?? 3);
 const statementRows = 1_000;
-const bodyBytes = 300;
 const password = 'bench';
 const collation = 'CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin';
 
@@ -109,7 +109,7 @@ async function writeBare(connection: Mysql, layout: Layout): Promise<number> {
     ? 'stream_name,stream_incarnation,stream_sequence,subject,message_time_ns,message_id,headers,payload,payload_json,replay_plan,replay_run'
     : 'stream,incarnation,seq,doc';
   const inc = '2026-05-01T10:00:00.000000001Z';
-  const texts = Array.from({ length: statementRows }, (_, i) => bodyOf(i, false));
+  const texts = Array.from({ length: statementRows }, (_, i) => bodyOf(i));
   const began = performance.now();
   for (let first = 1; first <= messages; first += statementRows) {
     const rows = texts.map((text, i) =>
@@ -184,12 +184,6 @@ async function fill(connection: NatsConnection): Promise<void> {
       repeat(count, (i) => ({ subject: `${name}.a`, body: body(i) })),
     );
   }
-}
-
-/** JSON of 300 bytes; a refused one is longer than the table's check allows. */
-function bodyOf(id: number, refused: boolean): string {
-  const head = `{"id":${id},"customer":"customer ${id % 1_000}","total":${id % 997}.50,"lines":[{"sku":"a-1","n":2},{"sku":"b-2","n":1}],"note":"`;
-  return `${head}${'x'.repeat(refused ? 1_200 : bodyBytes - head.length - 2)}"}`;
 }
 
 function perSecond(rate: number): string {

@@ -8,8 +8,7 @@ import { connect, type NatsConnection } from 'nats';
 import type { Report } from '../core/report.ts';
 import { startServers } from '../scripts/servers/servers.ts';
 import { publishAll, repeat } from '../test/support/streams.ts';
-
-const bodyBytes = 300;
+import { bodyOf } from './body.ts';
 
 /** Servers, one worker and a stream of messages, for a bench of whole workflows. */
 export interface World {
@@ -97,12 +96,6 @@ export async function openWorld(messages: number, secrets: Readonly<Record<strin
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** JSON of 300 bytes. */
-export function bodyOf(id: number): string {
-  const head = `{"id":${id},"customer":"customer ${id % 1_000}","total":${id % 997}.50,"lines":[{"sku":"a-1","n":2},{"sku":"b-2","n":1}],"note":"`;
-  return `${head}${'x'.repeat(bodyBytes - head.length - 2)}"}`;
 }
 
 export function perSecond(rate: number): string {

@@ -66,13 +66,7 @@ const recordings: readonly Recording[] = [
     records: 300,
     plan: { batch_size: 100, max_rejects: 0 },
     target: { max_record_bytes: 30 },
-    act: async (handle) => {
-      for (const decision of ['skip', 'retry', 'dead-letter', 'skip']) {
-        const { problem } = await until(handle, (progress) => progress.state === 'blocked');
-        await handle.executeUpdate('decide', { args: [{ decision }] });
-        await until(handle, (progress) => progress.problem?.since !== problem?.since || progress.state === 'completed');
-      }
-    },
+    act: decideEach,
   },
   {
     name: 'approved',
@@ -146,13 +140,7 @@ const recordings: readonly Recording[] = [
     plan: { batch_size: 100 },
     drain: { batch_size: 100, max_rejects: 0 },
     target: { max_record_bytes: 30 },
-    act: async (handle) => {
-      for (const decision of ['skip', 'retry', 'dead-letter', 'skip']) {
-        const { problem } = await until(handle, (progress) => progress.state === 'blocked');
-        await handle.executeUpdate('decide', { args: [{ decision }] });
-        await until(handle, (progress) => progress.problem?.since !== problem?.since || progress.state === 'completed');
-      }
-    },
+    act: decideEach,
   },
   {
     name: 'drain-paused-rate-canceled',
@@ -170,6 +158,15 @@ const recordings: readonly Recording[] = [
   },
   { name: 'drain-continued', records: 160, plan: { batch_size: 2 }, drain: { batch_size: 2 } },
 ];
+
+/** Answers each block of the run, in a way of its own. */
+async function decideEach(handle: WorkflowHandle): Promise<void> {
+  for (const decision of ['skip', 'retry', 'dead-letter', 'skip']) {
+    const { problem } = await until(handle, (progress) => progress.state === 'blocked');
+    await handle.executeUpdate('decide', { args: [{ decision }] });
+    await until(handle, (progress) => progress.problem?.since !== problem?.since || progress.state === 'completed');
+  }
+}
 
 async function until(handle: WorkflowHandle, wanted: (progress: Progress) => boolean): Promise<Progress> {
   const deadline = Date.now() + waitMsMax;
